@@ -27,7 +27,7 @@ from natgauge.modifiers import Modifiers
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Trial, TrialPlan
-from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Verdict
+from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Verdict, origin
 
 #: Counter of a log's messages, of one or several records each, that found no room on their way to what writes them.
 LOG_DROPS = "log_drops"
@@ -240,9 +240,7 @@ def _streams(case: _Case) -> Iterable[_Stream]:
         if counted is not None:
             yield _Stream(2, name, counted, lag_matters=True, opens=opens)
     for direction, counts in case.trial.phase2.items():
-        yield _Stream(
-            2, f"phase 2 from the {direction.value.capitalize()}", counts, lag_matters=True, direction=direction
-        )
+        yield _Stream(2, f"phase 2 {origin(direction)}", counts, lag_matters=True, direction=direction)
 
 
 def _streams_judged(case: _Case) -> Iterable[_Ruling | None]:

@@ -500,7 +500,7 @@ def test_an_answer_that_cannot_be_told_names_the_repetitions_that_differ_most(go
     )
     found, *_ = answers([quiet, noisy])
     golden(found.text)
-    assert ", and x reaches 0.83 to 1.29 times noisy (97 % interval)" in found.text
+    assert ", and x reaches 0.83 to 1.29 times noisy (95 % interval)" in found.text
     assert found.certainty == "cannot tell"
     golden(found.reasons)
     assert not_sure([found]) == f"Not sure because: {found.reasons[0]}."
@@ -682,7 +682,7 @@ def test_a_table_says_how_many_repetitions_have_a_figure_that_others_lack() -> N
 
 
 @pytest.mark.parametrize(
-    ("directions", "of"), [("both", "in each direction"), ("up", "from the Initiator"), ("down", "from the Responder")]
+    ("directions", "of"), [("both", "in each direction"), ("up", "from inside"), ("down", "from outside")]
 )
 def test_a_burst_is_of_the_frames_of_each_direction(directions: str, of: str) -> None:
     """By default 810 frames come from each side, and "a burst of 810 frames" was said."""
@@ -967,7 +967,7 @@ def test_draws_that_exceed_the_connections_are_the_frames_of_their_rate() -> Non
             "forwards the first frames of 7 connections/s, and a reply of each"
         ),
         ("back-to-back", "frames", {}, "forwards a burst of 7 frames in each direction without loss"),
-        ("back-to-back", "frames", {"directions": "up"}, "forwards a burst of 7 frames from the Initiator without"),
+        ("back-to-back", "frames", {"directions": "up"}, "forwards a burst of 7 frames from inside without"),
     ],
 )  # fmt: skip
 def test_what_a_gateway_does_is_what_was_measured_with_these_settings(

@@ -362,7 +362,7 @@ def test_a_disturbance_that_lost_no_frame_does_not_choose_the_best_of_several_tr
 
 
 def test_losses_without_their_times_are_no_recovery() -> None:
-    with pytest.raises(BrokenError, match=r"\d+ frames from the Initiator were lost, .* did not record when"):
+    with pytest.raises(BrokenError, match=r"\d+ frames from inside were lost, .* did not record when"):
         measure("system-recovery", Gateway(forwards=3e5))
 
 
@@ -401,7 +401,7 @@ def test_the_time_without_power_is_no_time_of_the_device(tmp_path: Path) -> None
     assert not [note for note in found.notes if note.word == "settings" and "power" in note.text]
     short = reset(restarting(), **{**power, "power_off_seconds": 1.0})
     assert [note for note in short.notes if note.word == "settings" and "power was off for 1 s" in note.text]
-    with pytest.raises(BrokenError, match=r"the silence from the Initiator lasted 1\.5 s, less than the power was off"):
+    with pytest.raises(BrokenError, match=r"the silence from inside lasted 1\.5 s, less than the power was off"):
         reset(restarting(), **power)
 
 
@@ -545,13 +545,13 @@ def test_what_leaks_while_the_rules_are_gone_is_told() -> None:
     result = reset(restarting(leaks=77))
     assert result.figures["untranslated_frames_from_initiator"].median == 77
     assert result.figures["untranslated_frames_from_responder"].median == 0
-    assert any("77 frames from the Initiator left the device untranslated" in note.text for note in result.notes)
+    assert any("77 frames from inside left the device untranslated" in note.text for note in result.notes)
 
 
 def test_a_device_that_stays_away_has_no_reset_time() -> None:
-    with pytest.raises(BrokenError, match="frames from the Responder were not back 10 s after the reset"):
+    with pytest.raises(BrokenError, match="frames from outside were not back 10 s after the reset"):
         reset(restarting(1.5, 9.9))
-    with pytest.raises(BrokenError, match="frames from the Responder were not back 10 s after the reset"):
+    with pytest.raises(BrokenError, match="frames from outside were not back 10 s after the reset"):
         reset(restarting(1.5, None))
     with pytest.raises(BrokenError, match="no frame was lost after the reset, so it did not interrupt"):
         reset(restarting(-0.5, -0.5))

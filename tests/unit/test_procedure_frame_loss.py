@@ -54,7 +54,7 @@ def test_below_the_last_step_the_rate_is_halved_so_that_a_slow_device_is_reached
 
 def test_what_100_percent_is_names_the_direction_that_sends() -> None:
     result = measure(Gateway(forwards=1e6), full_rate=1e5, directions="up")
-    assert any("100 % is 100 k frames/s from the Initiator" in note.text for note in result.notes)
+    assert any("100 % is 100 k frames/s from inside" in note.text for note in result.notes)
 
 
 def test_a_device_that_always_loses_is_told(golden: Golden) -> None:

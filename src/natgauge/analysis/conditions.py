@@ -21,7 +21,7 @@ from natgauge.figure_text import given
 from natgauge.records.comparison import GatewayRecord
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES, Parameters, describe, differing, separated, shown
-from natgauge.words import enumerated
+from natgauge.words import SIDES, enumerated
 
 #: Parameters of the machines, which together are the host.
 _HOST: Final = (
@@ -296,8 +296,8 @@ def _transport(figure: RankedFigure) -> str:
 def _frames(figure: RankedFigure) -> str:
     size, side = (figure.parameters.get(name) for name in _FRAMES[:2])
     if mix := mix_of(figure.parameters):
-        return f"{mix} at the {str(side).capitalize()}"
-    return _shown(size) if side is None else f"{_shown(size)} octets at the {str(side).capitalize()}"
+        return f"{mix} {SIDES.get(str(side), side)}"
+    return _shown(size) if side is None else f"{_shown(size)} octets {SIDES.get(str(side), side)}"
 
 
 def _host(figure: RankedFigure) -> str:

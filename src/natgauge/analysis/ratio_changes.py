@@ -19,7 +19,7 @@ from natgauge.analysis.contrast import Contrast
 from natgauge.analysis.ratio_verdicts import margin_of
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_percent
-from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
+from natgauge.records.comparison import FRAME_OF, ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.records.parameters import describe
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 from natgauge.statistics.two_samples import ratio_of
@@ -150,4 +150,4 @@ def _unlike(first: GatewayRecord, second: GatewayRecord, about: Collection[str])
 
 
 def _named(record: ComparisonRecord) -> str:
-    return ", ".join(f"{estimate.gateway} ({estimate.quantity})" for estimate in record.estimates)
+    return ", ".join(f"{estimate.gateway} ({FRAME_OF[estimate.quantity]})" for estimate in record.estimates)

@@ -27,6 +27,7 @@ from natgauge.ethernet import (
     tag_octets,
     theoretical_maximum,
 )
+from natgauge.inputs.frame_sizes import mix_text
 from natgauge.metrics import declared
 from natgauge.metrics.loads import FLOOD, NEW_SHARE, SUBSCRIBER_RATES, THROUGHPUT
 from natgauge.metrics.metric import Counted
@@ -34,7 +35,7 @@ from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL
 from natgauge.records.parameters import Parameters
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import summarize
-from natgauge.words import DRAWN, Query, Side, sending
+from natgauge.words import DRAWN, SENDING, Query, Side, sending
 
 _SIDES: Final[tuple[Side, ...]] = get_args(Side)
 #: A side's share of the frames of the throughput that is no other than the other side's.
@@ -360,7 +361,14 @@ def _segment(parameters: Parameters, name: str, sender: Side, more: int = 0) -> 
 def mix_of(parameters: Parameters) -> str:
     """Return the mix of frame sizes in words; empty where all frames have one size."""
     up, down = parameters.get("frame_sizes"), parameters.get("down_frame_sizes")
-    return "" if up is None else f"{up} octets" if down is None else f"{up} octets up and {down} octets down"
+    if up is None or down is None:
+        return "" if up is None else mix_text(up)
+    return f"{mix_text(up)} {SENDING['up']} and {mix_text(down)} {SENDING['down']}"
+
+
+def own_size(parameters: Parameters) -> JsonValue:
+    """Return the one size that all frames have; None of a mix, with which a result has the size of those that open."""
+    return None if mix_of(parameters) else parameters.get("frame_size")
 
 
 def mix_in_words(parameters: Parameters) -> str:
@@ -372,7 +380,7 @@ def mix_in_words(parameters: Parameters) -> str:
     means = [_of_frames(parameters, way).get(side) for way in ways]
     if None in means:
         return "a mix of frame sizes"
-    said = (f"{mean:,.0f} octets{f' {way}' * (len(ways) > 1)}" for way, mean in zip(ways, means, strict=True))
+    said = (f"{mean:,.0f} octets{f' {SENDING[way]}' * (len(ways) > 1)}" for way, mean in zip(ways, means, strict=True))
     return f"a mix of frame sizes ({' and '.join(said)} on average)"
 
 

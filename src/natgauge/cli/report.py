@@ -351,7 +351,9 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
     of = replace(collected, comparisons=(), audits=())
     lacks = failures.lacks_of(of)
     if form in _FOR_PEOPLE and _is_for_many(results, wanted):
-        shown = many.sheet(results, failures.broken_of(of, lacks))
+        shown = replace(many.sheet(results, failures.broken_of(of, lacks)), leads=against is not None)
+        if shown.leads:
+            shown = replace(shown, doubts=many.doubts_of(results, informing=False))
     elif form == "latex" and not wanted.verbose:
         shown = _of_paper(results, against)
         shown = replace(shown, notes=(*(one.text for one in thresholds(results)), *shown.notes))
@@ -367,6 +369,9 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
         if paper:
             shown = replace(shown, notes=(*lacking, *shown.notes))
         sentences = [*answers(results), *map(Sentence, lacking)] if form in _WITH_ANSWERS else []
+        if shown.leads:
+            # Its cells are the figures, and its last column their doubts.
+            sentences = [one for one in sentences if one.certainty is not None or one.text in lacking]
         measured = _answered(form, sentences, shown, of, own)
     others = tables_of(wanted.published, results)
     return f"Measured here:\n{measured}\n\n{others}" if others else measured

@@ -54,7 +54,7 @@ from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.invalid_trials import Tried, at_one_load, until_decided
 from natgauge.trials import Direction, Restart, Trial, TrialPlan
-from natgauge.words import LimitedBy
+from natgauge.words import LimitedBy, origin
 
 if TYPE_CHECKING:
     from natgauge.agreement.generated import StreamCounts
@@ -186,7 +186,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
         lost = any(_interrupted(counts, resets[direction]) for direction, counts in outcome.phase2.items())
         notes += _strays(outcome, resets) if lost else [self._no_outage(outcome, resets)]
         for direction, counts in outcome.phase2.items():
-            who, name, reset = direction.value.capitalize(), direction.value, resets[direction]
+            who, name, reset = origin(direction), direction.value, resets[direction]
             if lost and not _interrupted(counts, reset):
                 # The other direction was interrupted for longer than the gap between two frames, this one was not.
                 begin = end = reset.began
@@ -195,7 +195,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
                 notes += _late(who, counts, reset)
             if end - begin < off:
                 raise BrokenError(
-                    f"{RESET}: the silence from the {who} lasted {end - begin:.3g} s, less than the power was off, "
+                    f"{RESET}: the silence {who} lasted {end - begin:.3g} s, less than the power was off, "
                     f"{off:g} s; see what the reset command does"
                 )
             silences[direction] = end - begin - off
@@ -207,10 +207,10 @@ class _ResetTime(HeldConnections[ResetSettings]):
             figures[f"loss_ms_from_{name}"] = (counts.lost / reset.rate - off) * 1000
             figures[f"untranslated_frames_from_{name}"] = float(counts.untranslated)
             if counts.untranslated:
-                text = f"{counts.untranslated} frames from the {who} left the device untranslated while it was reset"
+                text = f"{counts.untranslated} frames {who} left the device untranslated while it was reset"
                 notes.append(Note("device", text, counts.untranslated))
         if self.settings.reset_kind == "failover":
-            # From the Responder it may last until frames of the Initiator have opened the connections again.
+            # From outside it may last until frames from inside have opened the connections again.
             share = self._surviving_share(min(outages or [_NO_OUTAGE], key=lambda each: each.seconds))
             if isinstance(share, Note):
                 notes.append(share)
@@ -489,7 +489,7 @@ def _strays(outcome: Trial, resets: Mapping[Direction, _Reset]) -> Iterator[Note
         reset = resets[direction]
         if _loses_after(counts, reset) and not _interrupted(counts, reset):
             none, most = _not_lost(outcome, {direction: reset}, "reset"), at_most(_longest_ms(counts, reset))
-            yield Note("device", f"{direction.value.capitalize()}: {none}, or one of at most {most} ms")
+            yield Note("device", f"{origin(direction)}: {none}, or one of at most {most} ms")
 
 
 def _late(who: str, counts: StreamCounts, reset: _Reset) -> Iterator[Note]:
@@ -497,9 +497,7 @@ def _late(who: str, counts: StreamCounts, reset: _Reset) -> Iterator[Note]:
     span = _lost_span(counts, reset) if _interrupted(counts, reset) else None
     if span is not None and not span.by_loss and span.begin > reset.ended + EARLY_SECONDS:
         after = number(1000 * (span.begin - reset.ended))
-        yield Note(
-            "device", f"the outage from the {who} began {after} ms after the command, and may have another cause"
-        )
+        yield Note("device", f"the outage {who} began {after} ms after the command, and may have another cause")
 
 
 def _not_lost(outcome: Trial, resets: Mapping[Direction, _Reset], what: str) -> str:
@@ -544,18 +542,17 @@ def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, floa
     interrupted = _interrupted(counts, reset)
     found = _lost_span(counts, reset) if interrupted else _longest(counts)
     if found is None:
-        raise BrokenError(f"{RESET}: nothing came from the {who}")
+        raise BrokenError(f"{RESET}: nothing came {who}")
     begin, end = found.begin, found.end
     if not interrupted:
         return begin, end
     # A silence that nothing ends is none between two arrivals, but it loses all that is sent after the reset.
     if end >= (1 - TAIL_SHARE) * reset.over or counts.lost >= (1 - TAIL_SHARE) * reset.left * reset.rate:
         raise BrokenError(
-            f"{RESET}: frames from the {who} were not back {number(reset.left)} s after the reset; give more trial "
-            "seconds"
+            f"{RESET}: frames {who} were not back {number(reset.left)} s after the reset; give more trial seconds"
         )
     if end < reset.began - EARLY_SECONDS:
-        raise BrokenError(f"{RESET}: the longest silence from the {who} was before the reset: it did not interrupt")
+        raise BrokenError(f"{RESET}: the longest silence {who} was before the reset: it did not interrupt")
     return begin, end
 
 

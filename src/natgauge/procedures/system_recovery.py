@@ -28,7 +28,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, until_decided
 from natgauge.procedures.kit.search.rate_search import top_rate
 from natgauge.trials import Direction, RateStep, Trial, TrialPlan
-from natgauge.words import LimitedBy
+from natgauge.words import LimitedBy, origin
 
 #: RFC 2544 section 26.5.
 OVERLOAD = 1.1
@@ -125,9 +125,9 @@ def recovery_seconds(outcome: Trial, change_seconds: float) -> dict[Direction, f
     """For each direction the time from the change of the rate to the sending of the last lost frame, at least 0."""
     for direction, counts in outcome.phase2.items():
         if counts.lost and counts.last_lost_ns is None:
-            who = direction.value.capitalize()
             raise BrokenError(
-                f"{SYSTEM_RECOVERY}: {counts.lost} frames from the {who} were lost, but the trial did not record when"
+                f"{SYSTEM_RECOVERY}: {counts.lost} frames {origin(direction)} were lost, "
+                "but the trial did not record when"
             )
     return {
         direction: max(0.0, (counts.last_lost_ns or 0) / 1e9 - change_seconds)

@@ -33,10 +33,12 @@ _Ratio = Annotated[float, Field(ge=0)]
 #: Quantities in words.
 FRAME_OF: Final[Mapping[Quantity, str]] = {
     "new": "new connection",
-    "up": "frame from the Initiator",
-    "down": "frame from the Responder",
+    "up": f"frame {SENDING['up']}",
+    "down": f"frame {SENDING['down']}",
     "both": "frame in both directions",
 }
+#: Quantities in a column of frames.
+KIND_OF: Final[Mapping[Quantity, str]] = {name: words.removeprefix("frame ") for name, words in FRAME_OF.items()}
 #: Units of their rates.
 RATE_OF: Final[Mapping[Quantity, str]] = {
     "new": "connections/s",

@@ -50,7 +50,7 @@ from natgauge.reports.graded_doubts import mark
 from natgauge.reports.rows import UNIT_IN_ALL, Bounded, Ranged, kept, opened_by_draws, unit_of, unit_of_frames
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import CONFIDENCE
-from natgauge.words import MOST_NAMES, NO_DEVICE, listed
+from natgauge.words import MOST_NAMES, NO_DEVICE, few, listed
 
 #: Meaning of each certainty, for a legend.
 CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
@@ -160,7 +160,7 @@ def not_sure(sentences: Sequence[Sentence], *, listed: bool = False) -> str:
     reasons = list(dict.fromkeys(reason for sentence in sentences for reason in sentence.reasons))
     doubts = dict.fromkeys(word for sentence in sentences for word in sentence.doubts)
     reasons += [f"doubts: {', '.join(doubts)}"] if doubts and not listed else []
-    return f"Not sure because: {'; '.join(reasons)}." if reasons else ""
+    return f"Not sure because: {'; '.join(few(reasons))}." if reasons else ""
 
 
 def _of_metric(results: Sequence[Result]) -> Iterator[Sentence]:
@@ -788,9 +788,14 @@ def _limits(claims: Sequence[Claim]) -> tuple[float, float]:
 
 
 def _coverage(claims: Sequence[Claim]) -> str:
-    """The least coverage of the intervals, rounded down; of a single repetition there is none."""
-    covered = math.floor(100 * min(claim.contrast.interval.coverage for claim in claims))
-    return f"{covered} % interval" if covered else "no interval"
+    """The coverage that was asked for, which intervals of few ranks surpass; where they do not reach it, their least.
+
+    It is rounded down; of a single repetition there is none.
+    """
+    covered = min(claim.contrast.interval.coverage for claim in claims)
+    if covered >= CONFIDENCE:
+        return f"{given(CONFIDENCE)} interval"
+    return f"{math.floor(100 * covered)} % interval" if covered else "no interval"
 
 
 def _interval(claims: Sequence[Claim]) -> str:

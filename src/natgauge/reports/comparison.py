@@ -21,6 +21,7 @@ from natgauge.notes import Note
 from natgauge.plain_text import capital
 from natgauge.records.comparison import (
     FRAME_OF,
+    KIND_OF,
     RATE_OF,
     ComparisonRecord,
     GatewayRecord,
@@ -306,12 +307,13 @@ def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
     lines = [SheetRow("gateway", head)]
     for cost in record.baseline_costs:
         own = (_known(cost.nanoseconds), _known(cost.ratio_to_forwarding))
-        lines.append(SheetRow(f"{_named(record, record.baseline)} (baseline)", (cost.quantity, "-", "-", "-", *own)))
+        cells = (KIND_OF[cost.quantity], "-", "-", "-", *own)
+        lines.append(SheetRow(f"{_named(record, record.baseline)} (baseline)", cells))
     for estimate in (*record.estimates, *record.control):
         own = (_known(estimate.nanoseconds), _known(estimate.ratio_to_forwarding))
         ratio = "-" if estimate.ratio is None else change(estimate, estimate.ratio)
         verdict = _of_control(estimate) if estimate in record.control else estimate.verdict
-        cells = (estimate.quantity, ratio, interval(estimate), verdict, *own)
+        cells = (KIND_OF[estimate.quantity], ratio, interval(estimate), verdict, *own)
         lines.append(SheetRow(_named(record, record.gateway(estimate.gateway)), cells))
     notes = tuple(f"{sentence}." for sentence in _notes(record))
     return Sheet(

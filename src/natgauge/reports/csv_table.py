@@ -62,4 +62,4 @@ def _columns(row: ResultRow) -> Iterator[ResultRow]:
     if any(isinstance(cell, Ranged) for cell in row.cells):
         for name in ("minimum", "maximum"):
             cells = tuple(getattr(cell, name) if isinstance(cell, Ranged) else cell for cell in row.cells)
-            yield replace(row, label=f"{row.label}, {name}", cells=cells)
+            yield replace(row, head=f"{row.name}, {name}", cells=cells)

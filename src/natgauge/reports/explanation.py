@@ -39,7 +39,7 @@ from natgauge.reports import comparison
 from natgauge.reports.answers import answers
 from natgauge.reports.graded_doubts import graded
 from natgauge.tables import aligned
-from natgauge.words import Verdict
+from natgauge.words import SENDING, Verdict
 
 EXPLANATION_SCHEMA: Final = "natgauge-explanation-1"
 #: Where measurements are in a folder of several, and in that of a campaign.
@@ -291,9 +291,9 @@ def _load(plan: Mapping[str, Any]) -> str:
     if phase2 is None:
         return f"{opened} at {written(plan['phase1_rate'])}/s"
     up, down = phase2["initiator_rate"], phase2["responder_rate"]
-    rates = (
-        f"{written(up)} frames/s each way" if up == down else f"{written(up)} and {written(down)} frames/s up and down"
-    )
+    rates = f"{written(up)} frames/s {SENDING['both']}"
+    if up != down:
+        rates = f"{written(up)} frames/s {SENDING['up']} and {written(down)} {SENDING['down']}"
     return f"{rates} for {phase2['seconds']:g} s, {opened}"
 
 

@@ -52,7 +52,7 @@ def _of_results(results: Sequence[Result]) -> dict[str, Any] | None:
     return {
         "columns": names_of(results),
         "rows": [
-            {"row": row.label, "unit": row.unit or None, "cells": [_value(cell) for cell in row.cells]} for row in every
+            {"row": row.name, "unit": row.unit or None, "cells": [_value(cell) for cell in row.cells]} for row in every
         ],
     }
 

@@ -14,7 +14,9 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge.analysis.scalability import AXES, RANGES, varied_with
+from natgauge.analysis.unit_frames import own_size
 from natgauge.figure_text import given
+from natgauge.inputs.frame_sizes import MIXES, mix_text
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES, describe, is_fact, separated
 
@@ -24,8 +26,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "connections": "{} connections",
     "device_cores": "{} cores",
     "frame_size": "{} octets",
-    "frame_sizes": "{} octets",
-    "down_frame_sizes": "{} octets down",
+    "frame_sizes": "{}",
+    "down_frame_sizes": "{} from outside",
     "subscribers": "{} subscribers",
     "directions": "{}",
     "gateway": "{}",
@@ -58,7 +60,7 @@ def differing_within(results: Sequence[Result]) -> list[str]:
 
 def words(result: Result, names: Sequence[str]) -> str:
     """Return a result's values of these parameters as text; missing values are left out."""
-    values = ((name, result.parameter(name)) for name in names)
+    values = ((name, own_size(result.parameters) if name == "frame_size" else result.parameter(name)) for name in names)
     return ", ".join(
         in_words(name, value) if name in _WORDS else in_words(name, value, " = ")
         for name, value in values
@@ -88,7 +90,7 @@ def point_of(result: Result, results: Sequence[Result]) -> str:
 
 def in_words(name: str, value: JsonValue, sign: str = " ") -> str:
     """Return a parameter's value with what it is, such as "2 cores" or "alpha 0.5"; `sign` is between the two."""
-    text = text_of(value)
+    text = mix_text(value) if name in MIXES and value is not None else text_of(value)
     if name in _WORDS and value is not None:
         return (_WORDS[name].removesuffix("s") if value == 1 else _WORDS[name]).format(text)
     described = describe(name)

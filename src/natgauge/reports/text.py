@@ -81,7 +81,7 @@ def answer(result: Result) -> list[str]:
 
 
 def answered(sentences: Sequence[Sentence], shown: Sheet, width: int | None = None, measured: str = "") -> str:
-    """Return answers, then the doubts of a sheet, then its table.
+    """Return answers, then the doubts of a sheet, then its table; a table that leads is above them.
 
     Args:
         sentences: the answers.
@@ -90,8 +90,10 @@ def answered(sentences: Sequence[Sentence], shown: Sheet, width: int | None = No
         measured: when and where it was measured, as a sentence; empty = others say it.
     """
     reasons = not_sure(sentences, listed=bool(shown.doubts))
-    above = [*(sentence.text for sentence in sentences), *filter(None, [reasons, measured]), *shown.doubts]
-    return "\n".join([*above, "", render(replace(shown, doubts=()), width)])
+    said, table = [sentence.text for sentence in sentences], render(replace(shown, doubts=()), width)
+    if shown.leads:
+        return "\n".join([*filter(None, [measured]), "", table, "", *said, *filter(None, [reasons]), *shown.doubts])
+    return "\n".join([*said, *filter(None, [reasons, measured]), *shown.doubts, "", table])
 
 
 def doubt_lines(results: Sequence[Result], *, brief: bool = False) -> list[str]:

@@ -14,6 +14,7 @@ from natgauge.agreement.generated import DeviceSigns, MessageCounts, StreamCount
 from natgauge.agreement.trial import phase1_of
 from natgauge.trials import Direction, Trial
 from natgauge.verdicts import Limits, judge
+from natgauge.words import origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def _background_remarks(phase2: Mapping[Direction, StreamCounts]) -> list[str]:
         for direction, counts in phase2.items()
     }
     return [
-        f"{sent - received} of {sent} background frames from the {direction.value.capitalize()} were lost"
+        f"{sent - received} of {sent} background frames {origin(direction)} were lost"
         for direction, (sent, received) in background.items()
         if received < sent
     ]

@@ -39,7 +39,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.records.repetition import Row
 from natgauge.trials import LEAST_WATCHED_SECONDS, Direction, Trial, TrialPlan, together
-from natgauge.words import Placement, Verdict
+from natgauge.words import Placement, Verdict, origin
 
 #: In `shared` placement frames up to this share of the throughput leave one by one, which the tester can do then.
 ALONE_SHARE: Final = 0.5
@@ -155,7 +155,7 @@ class Timing:
             for name in self.percentiles:
                 value, without = figures[name], figures.get(_without_stalls(name))
                 if without is None or abs(value - without) > BUCKET_WIDTH * abs(value):
-                    whose = f" from the {direction.value.capitalize()}" if len(outcome.delays) > 1 else ""
+                    whose = f" {origin(direction)}" if len(outcome.delays) > 1 else ""
                     moved.append(Moved(_in_words(name) + whose, value, without))
         return moved
 
@@ -394,9 +394,7 @@ def _trial_notes(outcome: Trial, share: float) -> list[Note]:
         notes.append(Note("tester", text, negative))
     lost = {d: counts.lost for d, counts in outcome.phase2.items() if counts.lost}
     if lost:
-        by_direction = ", ".join(
-            f"{number} from the {direction.value.capitalize()}" for direction, number in lost.items()
-        )
+        by_direction = ", ".join(f"{number} {origin(direction)}" for direction, number in lost.items())
         text = f"at {in_percent(share)} frames were lost ({by_direction}); delays are of those that came"
         notes.append(Note("device", text, sum(lost.values())))
     return notes
