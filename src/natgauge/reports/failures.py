@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from natgauge.errors import UsageError
+from natgauge.figure_text import with_noun
 from natgauge.foreign import is_there
 from natgauge.plain_text import capital
 from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
@@ -174,7 +175,8 @@ def without_result_yet(lacks: Sequence[Lack]) -> Iterator[str]:
     """Yield a sentence for each campaign that has measurements without a result that did not break."""
     for one in lacks:
         if left := sum(_name_of(*place) not in one.causes for place in one.places):
-            yield f"No result yet: {left} of {len(_places(one.record))} measurements of campaign {one.record.name}."
+            every = with_noun(len(_places(one.record)), "measurements")
+            yield f"No result yet: {left} of {every} of campaign {one.record.name}."
 
 
 class Lack(NamedTuple):
@@ -273,7 +275,7 @@ def not_ended(folder: Path) -> str:
     broken, every = sum(map(len, causes.values())), len(_places(record))
     left, command = len(missing) - broken, _resuming(folder, broken=bool(broken))
     parts = [f"{left} of {every} measurements have not ended"] if left else []
-    parts += [f"{broken} of {every} measurements broke"] if broken else []
+    parts += [f"{broken} of {with_noun(every, 'measurements')} broke"] if broken else []
     return f"{', '.join(parts)}; continue by {command}"
 
 
