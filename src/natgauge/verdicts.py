@@ -22,7 +22,7 @@ from natgauge.causes.cause import Cause
 from natgauge.causes.counters import facts_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.counts import is_disturbed, lost_seconds
-from natgauge.figure_text import in_percent
+from natgauge.figure_text import in_percent, with_noun
 from natgauge.modifiers import Modifiers
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
@@ -280,7 +280,7 @@ def _gone(case: _Case) -> _Ruling | None:
     why = f" ({read.device_error})" if read.device_error else ""
     if read.forwards is False:
         came = case.trial.phase1.received_frames + sum(counts.received_frames for counts in case.trial.phase2.values())
-        back = f"{came} frames had come back" if came else "no frame had come back"
+        back = f"{with_noun(came, 'frames')} had come back" if came else "no frame had come back"
         reason = f"the device {what}{why} and forwards nothing: {_unreturned(case)}; {back}"
         return _Ruling(Verdict.COLLAPSED, reason, limited_by="device")
     forwards = ", although it forwards" if read.forwards else ""
@@ -305,7 +305,9 @@ def _changed(case: _Case) -> _Ruling | None:
 def _not_empty(case: _Case) -> _Ruling | None:
     if not case.readings.count_before:
         return None
-    reason = f"the device's table held {case.readings.count_before} connections before phase 1 instead of none"
+    reason = (
+        f"the device's table held {with_noun(case.readings.count_before, 'connections')} before phase 1 instead of none"
+    )
     return _Ruling(Verdict.INVALID, reason, limited_by="host")
 
 
@@ -313,7 +315,7 @@ def _strayed(case: _Case) -> _Ruling | None:
     """Fail a chain that keeps connections in a part that must be stateless: it is not the chain under test."""
     if not case.readings.strays:
         return None
-    held = ", ".join(f"{count} connections at {name}" for name, count in case.readings.strays.items())
+    held = ", ".join(f"{with_noun(count, 'connections')} at {name}" for name, count in case.readings.strays.items())
     return _Ruling(Verdict.FAIL, f"the device keeps {held}, which must hold none", limited_by="device")
 
 
@@ -323,7 +325,9 @@ def _refused(case: _Case) -> _Ruling | None:
     errors = sum(port.redirect_errors for port in case.trial.ports.values())
     if refused == 0 and errors == 0:
         return None
-    reason = f"the tester's own ports refused {refused} frames, with {errors} redirect errors"
+    reason = (
+        f"the tester's own ports refused {with_noun(refused, 'frames')}, with {with_noun(errors, 'redirect errors')}"
+    )
     if links := _links(case):
         return _Ruling(Verdict.INVALID, f"{reason}, which {links} can explain", limited_by="host")
     return _Ruling(Verdict.INVALID, reason, limited_by="tester")
@@ -370,7 +374,7 @@ def _not_offered(case: _Case, stream: _Stream) -> _Ruling | None:
     due = counts.intended_frames - (counts.unopened or 0) - (counts.skipped if missing else 0)
     if counts.offered_frames == due:
         return None
-    reason = f"{stream.name}: {counts.offered_frames} frames were offered instead of {due}"
+    reason = f"{stream.name}: {with_noun(counts.offered_frames, 'frames were', 'frame was')} offered instead of {due}"
     return _Ruling(Verdict.INVALID, reason, limited_by="tester")
 
 
@@ -481,7 +485,7 @@ def _table_figures(case: _Case) -> str:
     if case.established is None:
         return ""
     limit = "" if case.table_limit is None else f" of at most {case.table_limit}"
-    return f"; the device's table held {case.established} connections{limit}"
+    return f"; the device's table held {with_noun(case.established, 'connections')}{limit}"
 
 
 def _loss_limit(case: _Case, stream: _Stream) -> LimitedBy:
@@ -589,7 +593,7 @@ def _met_ports(stream: _Stream) -> Sequence[tuple[str, str]]:
 def _disturbance(case: _Case, stream: _Stream) -> str:
     placed = stream.counts.lost_in_stalls is not None
     drops = case.tester_drops[stream.name]
-    causes = [f"{drops} frames dropped at the tester's own ports"] if drops else []
+    causes = [f"{with_noun(drops, 'frames')} dropped at the tester's own ports"] if drops else []
     causes += [links] if (links := _links(case)) else []
     causes += [reading] if (reading := _read_late(case, stream.phase)) else []
     if case.readings.throttled_seconds:
@@ -760,14 +764,15 @@ def _stream_remarks(case: _Case) -> Iterable[str]:
         if excused := _excused(case, stream):
             yield f"{stream.name}: {excused} of {stream.counts.lost} lost frames are excused"
         if stream.counts.asked is not None:
-            yield f"{stream.name}: the device asked the far side {stream.counts.asked} times"
+            yield f"{stream.name}: the device asked the far side {with_noun(stream.counts.asked, 'times')}"
 
 
 def _remarks(case: _Case) -> Iterable[str]:
     for cpu in case.disturbed:
         yield (
-            f"CPU {cpu.cpu} ({cpu.role}) stalled {cpu.stalls} times, {cpu.stalled_ns / 1e9 * 1000:.1f} ms in all, "
-            f"{cpu.worst_stall_ns / 1e9 * 1000:.1f} ms at worst; {cpu.stolen_ns / 1e9 * 1000:.0f} ms stolen"
+            f"CPU {cpu.cpu} ({cpu.role}) stalled {with_noun(cpu.stalls, 'times')}, "
+            f"{cpu.stalled_ns / 1e9 * 1000:.1f} ms in all, {cpu.worst_stall_ns / 1e9 * 1000:.1f} ms at worst; "
+            f"{cpu.stolen_ns / 1e9 * 1000:.0f} ms stolen"
         )
     yield from _stream_remarks(case)
     if links := _links(case):

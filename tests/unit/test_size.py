@@ -255,6 +255,18 @@ def test_where_nothing_passed_no_subscriber_is_carried() -> None:
     asked = Subscribers(10, new=1.0)
     said = text(sizings([made([0.0] * 3, metric="connection-rate", unit="connections/s")], asked), asked)
     assert "does not carry" in said
+    assert "at less than 1 subscriber;" in said
+
+
+def test_one_of_what_subscribers_take_is_said_in_the_singular() -> None:
+    """Seen: "1 subscribers with 1 open connections and 1 new connections/s each"."""
+    one, few = (
+        Subscribers(1, connections=1.0, new=1.0, kept=1),
+        made([1.0] * 3, metric="table-capacity", unit="connections"),
+    )
+    said = text(sizings([NEW, few], one), one)
+    assert "exceeded by 1 subscriber with 1 open connection and 1 new connection/s each" in said
+    assert re.findall(r"\b1 (?:open |new )?(?:connections|subscribers|ports|ones)\b", said) == []
 
 
 def test_cores_that_are_needed_are_a_multiple_of_those_that_were_measured(golden: Golden) -> None:
@@ -267,6 +279,9 @@ def test_cores_that_are_needed_are_a_multiple_of_those_that_were_measured(golden
     golden(text(found, asked))
     # 5,000 subscribers of two cores, or 10,000 where the other direction is idle.
     assert "about 6 to 11 such cores instead of 2" in text(found, asked)
+    # The cores that it has may be enough.
+    some = replace(asked, number=7500)
+    assert "To change: frames: up to 3 such cores instead of 2" in text(sizings([frames], some), some)
 
 
 @pytest.mark.parametrize(("number", "fits"), [(90, "carries"), (100, "cannot tell"), (111, "does not carry")])

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from natgauge.analysis.comparing import is_of_gateway, of_host
 from natgauge.analysis.unit_frames import mix_of
-from natgauge.figure_text import given
+from natgauge.figure_text import given, with_noun
 from natgauge.records.comparison import GatewayRecord
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES, Parameters, describe, differing, separated, shown
@@ -75,7 +75,7 @@ class Work:
 
     def __str__(self) -> str:
         """Return, for example, "nat44, IPv4, 1 device"."""
-        return f"{self.kind}, {self.families}, {self.devices} {'device' if self.devices == 1 else 'devices'}"
+        return f"{self.kind}, {self.families}, {with_noun(self.devices, 'devices')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import cloup
 
 from natgauge.cli.names import GATEWAY
 from natgauge.cli.say import json_object, say, say_findings, wrapped
+from natgauge.figure_text import with_noun
 
 if TYPE_CHECKING:
     from natgauge.finding import Finding, State
@@ -65,11 +66,11 @@ def _answer(findings: Sequence[Finding]) -> str:
     others = [finding for finding in findings if not finding.name.startswith(_GATEWAY)]
     missing = [finding.name for finding in others if finding.state == "missing"]
     if missing:
-        what = "1 thing is" if len(missing) == 1 else f"{len(missing)} things are"
+        what = with_noun(len(missing), "things are", "thing is")
         return f"This machine cannot measure: {what} missing ({', '.join(missing)})."
     # A recipe of the user's that breaks a rule is no gateway yet: its finding is a warning.
     doubtful = [finding.name for finding in [*others, *gateways] if finding.state == "warning"]
-    doubt = f"; {'1 warning' if len(doubtful) == 1 else f'{len(doubtful)} warnings'} ({', '.join(doubtful)})"
+    doubt = f"; {with_noun(len(doubtful), 'warnings')} ({', '.join(doubtful)})"
     measured = _measured([finding for finding in gateways if finding.state != "warning"])
     return f"This machine can measure{measured}{doubt if doubtful else ''}."
 
@@ -88,7 +89,7 @@ def _measured(gateways: Sequence[Finding]) -> str:
     here = [finding for finding in gateways if "here" in finding.places]
     working = sum(finding.state == "ok" for finding in here)
     elsewhere, lacking = len(gateways) - len(here), len(here) - working
-    count = f" {working} of {len(gateways)} gateways" if gateways else ""
+    count = f" {working} of {with_noun(len(gateways), 'gateways')}" if gateways else ""
     more = f", {elsewhere} more over SSH or in a guest" if elsewhere else ""
     rest = f", {lacking} {'lacks' if lacking == 1 else 'lack'} something" if lacking else ", nothing is missing"
     return f"{count}{more}{rest}"

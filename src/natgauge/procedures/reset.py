@@ -34,7 +34,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.figure_text import at_most, in_percent, number
+from natgauge.figure_text import at_most, in_percent, number, with_noun
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
@@ -507,7 +507,7 @@ def _not_lost(outcome: Trial, resets: Mapping[Direction, _Reset], what: str) -> 
     frames = sum(counts.lost for counts, _ in losing)
     if not frames:
         return f"no frame was lost after the {what}"
-    lost = "1 frame was lost" if frames == 1 else f"{frames} frames were lost"
+    lost = with_noun(frames, "frames were lost", "frame was lost")
     spans = [_lost_span(counts, reset) for counts, reset in losing]
     # Where the tester's silence is the longest one, it is not known how they were lost.
     seen = ", but not in a row next to it" * all(span is not None and not span.by_loss for span in spans)

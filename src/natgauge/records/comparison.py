@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from natgauge.figure_text import at_least
+from natgauge.figure_text import at_least, with_noun
 from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import Record, RecordPart
@@ -86,8 +86,8 @@ class SearchLimit(RecordPart):
     def text(self) -> str:
         """The limit as a sentence, without its full stop."""
         return (
-            f"the bottleneck of {self.gateway} was {self.limited_by} in {self.searches} of {self.of} searches: its "
-            f"rate is at least {at_least(self.at_least)} {RATE_OF[self.quantity]}"
+            f"the bottleneck of {self.gateway} was {self.limited_by} in {self.searches} of "
+            f"{with_noun(self.of, 'searches')}: its rate is at least {at_least(self.at_least)} {RATE_OF[self.quantity]}"
         )
 
 

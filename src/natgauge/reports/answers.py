@@ -34,7 +34,7 @@ from natgauge.analysis.contrast import better, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
 from natgauge.analysis.sizing import keeps_connections
 from natgauge.analysis.unit_frames import Way, bits_of_unit, drawn_frames
-from natgauge.figure_text import at_least, at_most, given, in_full, number
+from natgauge.figure_text import at_least, at_most, given, in_full, number, with_noun
 from natgauge.interval_text import figure_and_interval, in_bits, ratio, signed, span
 from natgauge.metrics import declared, figures
 from natgauge.metrics.connections import CONNECTION_RATE
@@ -120,7 +120,9 @@ def _nothing(results: Sequence[Result]) -> Iterator[Sentence]:
     ]
     if none and len(results) > 1:
         what = listed(list(dict.fromkeys(f"{result.metric} of {result.gateway}" for result in none)))
-        yield Sentence(f"0 in every repetition of {len(none)} of {len(results)} results: {what}.", leads=True)
+        yield Sentence(
+            f"0 in every repetition of {len(none)} of {with_noun(len(results), 'results')}: {what}.", leads=True
+        )
 
 
 def thresholds(results: Sequence[Result]) -> Iterator[Sentence]:
@@ -320,7 +322,7 @@ def _value(result: Result, *, bits: bool = False) -> str:
 
 
 def _figure(result: Result) -> str:
-    return f"{stated_number(result)} {unit_of(result)}"
+    return with_noun(stated_number(result), unit_of(result))
 
 
 def stated_number(result: Result, scale: float = 1.0) -> str:
@@ -577,7 +579,7 @@ def _why_wide(claims: Sequence[Claim]) -> tuple[str, ...]:
     of = f"{result.metric} of {result.gateway} {_point(result, results)}".rstrip()
     text = f"the {len(result.repetitions)} repetitions of {of} differ by {number(100 * share)} % of their median"
     if result.disturbed:
-        text += f" ({result.disturbed} of {sum(result.trials.values())} trials were disturbed)"
+        text += f" ({result.disturbed} of {with_noun(sum(result.trials.values()), 'trials')} were disturbed)"
     return (*_few(unsure), text)
 
 
@@ -712,7 +714,7 @@ def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim]
         ends = sorted(statistics.median(each.second.median for each in shown[name]) for name in (names[0], names[-1]))
         rivals = [each for each in ranked if each.certainty == "cannot tell" and _is_bounded(each)]
         others = {each.first.gateway for each in rivals if ends[0] <= each.first.median <= ends[1]}
-        rest = f"; {len(others.union(names)) - 2} other gateways lie between"
+        rest = f"; {with_noun(len(others.union(names)) - 2, 'other gateways lie', 'other gateway lies')} between"
         shown = {name: shown[name] for name in (names[0], names[-1])}
     unknown = [
         gateway for gateway in dict.fromkeys(each.second.gateway for each in claims) if gateway not in by_gateway

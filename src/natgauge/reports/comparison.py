@@ -15,7 +15,7 @@ from natgauge.analysis.halves import kinds_of_halves
 from natgauge.analysis.ratio_changes import control_margin
 from natgauge.analysis.ratio_verdicts import says_nothing
 from natgauge.analysis.unit_frames import bits_of_unit
-from natgauge.figure_text import at_least, given, nanoseconds, number
+from natgauge.figure_text import at_least, given, nanoseconds, number, with_noun
 from natgauge.interval_text import Way, in_bits, percent, ratio
 from natgauge.notes import Note
 from natgauge.plain_text import capital
@@ -224,7 +224,7 @@ def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence
         parts.append(f"{middle}{direction}through {_through(estimate, record)} ({ends})")
     intervals = f"{_level(group)}{'s' if len(parts) > 1 else ''}"
     if len(parts) > MOST_NAMES:
-        intervals += f"; {len(parts) - 2} others lie between"
+        intervals += f"; {with_noun(len(parts) - 2, 'others lie', 'other lies')} between"
         parts = [parts[0], parts[-1]]
     cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == group[0].quantity), None)
     against = f"through {record.baseline.label}{'' if cost is None else f' ({nanoseconds(cost)})'}"
@@ -241,7 +241,7 @@ def _level(group: Sequence[RatioEstimate]) -> str:
 def _through(estimate: RatioEstimate, record: ComparisonRecord) -> str:
     """The gateway, and its number of devices where that of the baseline is another."""
     devices, of_baseline = record.gateway(estimate.gateway).devices, record.baseline.devices
-    chain = f" ({devices} devices, the baseline has {of_baseline})" if devices != of_baseline else ""
+    chain = f" ({with_noun(devices, 'devices')}, the baseline has {of_baseline})" if devices != of_baseline else ""
     return f"{estimate.gateway}{chain}"
 
 
@@ -436,7 +436,7 @@ def _named(record: ComparisonRecord, gateway: GatewayRecord) -> str:
     """A gateway's label, with its number of devices where the gateways have unequal numbers."""
     if len({gateway_record.devices for gateway_record in record.gateways}) == 1 or gateway.role == "control":
         return gateway.label
-    return f"{gateway.label}, {gateway.devices} {'device' if gateway.devices == 1 else 'devices'}"
+    return f"{gateway.label}, {with_noun(gateway.devices, 'devices')}"
 
 
 def _rates(record: ComparisonRecord) -> Iterator[str]:
@@ -466,4 +466,4 @@ def _rate(record: ComparisonRecord, gateway: GatewayRecord, quantity: Quantity, 
 
 
 def _length(record: ComparisonRecord) -> str:
-    return f"{record.seconds:.0f} s, {record.rounds} {'round' if record.rounds == 1 else 'rounds'}"
+    return f"{record.seconds:.0f} s, {with_noun(record.rounds, 'rounds')}"

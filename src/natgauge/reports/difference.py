@@ -16,7 +16,7 @@ from natgauge.analysis.contrast import Contrast
 from natgauge.analysis.scalability import varied_with
 from natgauge.analysis.unit_frames import counted_unit
 from natgauge.errors import UsageError
-from natgauge.figure_text import given
+from natgauge.figure_text import given, with_noun
 from natgauge.interval_text import percent, ratio, signed
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import FRAME_OF, KIND_OF, ComparisonRecord, RatioEstimate
@@ -315,8 +315,9 @@ def _audits(changes: Changes[Examined]) -> list[str]:
         outcomes = Counter(line.outcome for line in changed)
         one_sided = sum(line.first.is_decided != line.second.is_decided for line in changed)
         counted = f"{outcomes['worse']} worse, {outcomes['better']} better"
+        differ = with_noun(outcomes["worse"] + outcomes["better"], "verdicts differ", "verdict differs")
         more = f"; {one_sided} have a verdict in one run only" if one_sided else ""
-        lines.append(f"Audits of {names}: {outcomes['worse'] + outcomes['better']} verdicts differ ({counted}){more}")
+        lines.append(f"Audits of {names}: {differ} ({counted}){more}")
         lines += _alike(changes)
         lines += [f"  {line}" for line in aligned(rows)]
     elif changes.lines:

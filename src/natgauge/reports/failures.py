@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from natgauge.errors import UsageError
+from natgauge.figure_text import with_noun
 from natgauge.foreign import is_there
 from natgauge.plain_text import capital
 from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
@@ -177,7 +178,7 @@ def without_result_yet(lacks: Sequence[Lack]) -> Iterator[str]:
     for one in lacks:
         if left := [place for place in one.places if _name_of(*place) not in one.causes]:
             names = [f"{measurement.name} of {_called_in(one.record, cell)}" for cell, measurement in left]
-            of = f"{len(left)} of {len(_places(one.record))} measurements of campaign {one.record.name}"
+            of = f"{len(left)} of {with_noun(len(_places(one.record)), 'measurements')} of campaign {one.record.name}"
             yield f"No result yet: {of} ({listed(names)})."
 
 
@@ -282,7 +283,7 @@ def not_ended(folder: Path, *, runs: bool = False) -> str:
     broken, every = sum(map(len, causes.values())), len(_places(record))
     left, command = len(missing) - broken, _resuming(folder, broken=bool(broken))
     parts = [f"{left} of {every} measurements have not ended"] if left else []
-    parts += [f"{broken} of {every} measurements broke"] if broken else []
+    parts += [f"{broken} of {with_noun(every, 'measurements')} broke"] if broken else []
     return f"{', '.join(parts)}; {'it is running' if runs else f'continue by {command}'}"
 
 

@@ -15,22 +15,22 @@ from pydantic import JsonValue
 
 from natgauge.analysis.scalability import AXES, RANGES, varied_with
 from natgauge.analysis.unit_frames import own_size
-from natgauge.figure_text import given
+from natgauge.figure_text import given, with_noun
 from natgauge.inputs.frame_sizes import MIXES, mix_text
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES, describe, is_fact, separated
 
 #: Words for a value of these parameters, in the order of the label; other values follow the parameter's label.
 _WORDS: Final[Mapping[str, str]] = {
-    "transport": "{} frames",
-    "connections": "{} connections",
-    "device_cores": "{} cores",
-    "frame_size": "{} octets",
-    "frame_sizes": "{}",
-    "down_frame_sizes": "{} from outside",
-    "subscribers": "{} subscribers",
-    "directions": "{}",
-    "gateway": "{}",
+    "transport": "frames",
+    "connections": "connections",
+    "device_cores": "cores",
+    "frame_size": "octets",
+    "frame_sizes": "",
+    "down_frame_sizes": "from outside",
+    "subscribers": "subscribers",
+    "directions": "",
+    "gateway": "",
 }
 #: Facts that the user chooses by other inputs.
 _CHOSEN: Final = RANGES.union(axis.parameter for axis in AXES)
@@ -92,7 +92,7 @@ def in_words(name: str, value: JsonValue, sign: str = " ") -> str:
     """Return a parameter's value with what it is, such as "2 cores" or "alpha 0.5"; `sign` is between the two."""
     text = mix_text(value) if name in MIXES and value is not None else text_of(value)
     if name in _WORDS and value is not None:
-        return (_WORDS[name].removesuffix("s") if value == 1 else _WORDS[name]).format(text)
+        return with_noun(text, _WORDS[name]) if _WORDS[name] else text
     described = describe(name)
     if described.unit == "share" and isinstance(value, int | float):
         return f"{described.label}{sign}{given(value)}"

@@ -32,7 +32,7 @@ from natgauge.analysis.sizing import (
 )
 from natgauge.analysis.unit_frames import mix_of
 from natgauge.errors import UsageError
-from natgauge.figure_text import at_least, at_most, exact, in_full, in_percent, number
+from natgauge.figure_text import at_least, at_most, exact, in_full, in_percent, number, with_noun
 from natgauge.interval_text import Way, percent
 from natgauge.metrics import metrics
 from natgauge.metrics.metric import Resource
@@ -48,7 +48,7 @@ from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS, enumerated
 #: What to change where a limit is too low.
 _REMEDIES: Final[Mapping[Ended, str]] = {
     "new connections": "{cores}, or fewer rules that each new connection passes",
-    "open connections": "a table for {entries} connections (of Linux gateways nf_conntrack_max), if memory allows, or "
+    "open connections": "a table for {entries} (of Linux gateways nf_conntrack_max), if memory allows, or "
     "shorter time-outs",
     "outside ports": "more outside addresses (--outside-addresses)",
     "port blocks": "more outside addresses (--outside-addresses), or smaller blocks",
@@ -272,13 +272,14 @@ def _table(sizing: Sizing) -> Iterator[str]:
     else:
         why = f"{opened}, kept {in_full(asked.kept)} s"
         if asked.connections is not None:
-            why = f"the larger of {in_full(asked.connections)} open ones and {in_full(asked.opened)} of {why}"
+            open_ones = with_noun(in_full(asked.connections), "open ones")
+            why = f"the larger of {open_ones} and {in_full(asked.opened)} of {why}"
     least = "at least " if asked.may_take_more else ""
     each, every = in_full(asked.entries), in_full(_entries_of_all(asked))
-    said = f"Table: {least}{each} connections each ({why}), {least}{every} for all"
+    said = f"Table: {least}{with_noun(each, 'connections')} each ({why}), {least}{every} for all"
     if holds is not None:
         most = in_full(math.floor(exact(holds) / exact(asked.entries)))
-        said += f"; its limit is {in_full(holds)}: at most {most} subscribers"
+        said += f"; its limit is {in_full(holds)}: at most {with_noun(most, 'subscribers')}"
     yield f"{said}."
 
 
@@ -315,7 +316,9 @@ def _remedy(limit: SubscriberLimit, sizing: Sizing) -> str:
         return _OF_LOG
     if too_few:
         return _LARGER_BLOCKS
-    return _REMEDIES[limit.ended].format(cores=_more_cores(limit, number), entries=in_full(entries))
+    return _REMEDIES[limit.ended].format(
+        cores=_more_cores(limit, number), entries=with_noun(in_full(entries), "connections")
+    )
 
 
 def _more_cores(limit: SubscriberLimit, number: int) -> str:
@@ -324,10 +327,10 @@ def _more_cores(limit: SubscriberLimit, number: int) -> str:
     if not cores or not most.lower:
         return "more or faster cores"
     needed = [math.ceil(cores * number / end) for end in (most.upper, most.lower)]
-    return (
-        f"about {' to '.join(dict.fromkeys(map(in_full, needed)))} such cores instead of {cores}, if cores add up "
-        "(measure it: cores in [series] of a plan)"
-    )
+    # As many cores as it has may be enough: what is needed lies within the doubt.
+    several = " to ".join(dict.fromkeys(map(in_full, needed)))
+    about = f"about {several}" if needed[0] > cores else f"up to {in_full(needed[-1])}"
+    return f"{about} such cores instead of {cores}, if cores add up (measure it: cores in [series] of a plan)"
 
 
 def _shared_ports(sizing: Sizing) -> list[str]:
@@ -336,7 +339,8 @@ def _shared_ports(sizing: Sizing) -> list[str]:
     if blocks is None or blocks.counts_connections or connections <= blocks.size:
         return []
     return [
-        f"A block has {in_full(blocks.size)} ports: a subscriber with {in_full(connections)} connections needs several "
+        f"A block has {with_noun(in_full(blocks.size), 'ports')}: a subscriber with "
+        f"{with_noun(in_full(connections), 'connections')} needs several "
         "remote endpoints" + (f", or up to {blocks.each} blocks." if blocks.each > 1 else ".")
     ]
 
@@ -348,16 +352,15 @@ def _if_taken(sizing: Sizing) -> str:
         return f"if each open connection takes a port of its own ({in_full(OUTSIDE_PORTS)} an address)"
     each = least_blocks(blocks, sizing.asked)
     taken = f"{in_full(each)} blocks" if each > 1 else "a block"
-    return (
-        f"as each subscriber takes {taken} of {in_full(blocks.size)} ports ({in_full(blocks.per_address)} an address)"
-    )
+    ports = with_noun(in_full(blocks.size), "ports")
+    return f"as each subscriber takes {taken} of {ports} ({in_full(blocks.per_address)} an address)"
 
 
 def _verdict(sizing: Sizing) -> str:
     """Whether they are carried, in one line, with what was measured otherwise or not looked at."""
     first, asked = sizing.results[0], sizing.asked
     gateway = f"{first.gateway} ({_cores(first)}{_logging(first)})"
-    subscribers, fits = _counted(asked.number, "subscribers"), sizing.fits(asked.number)
+    subscribers, fits = with_noun(in_full(asked.number), "subscribers"), sizing.fits(asked.number)
     said = f"{gateway} {fits} {subscribers}"
     if fits == "cannot tell":
         said = f"Cannot tell whether {gateway} carries {subscribers}"
@@ -383,7 +386,7 @@ def _reason_of(sizing: Sizing) -> str:
 
 def _cores(result: Result) -> str:
     cores = result.device_cores
-    known = f"{cores} core{'' if cores == 1 else 's'}" if cores else "cores not known"
+    known = with_noun(cores, "cores") if cores else "cores not known"
     return f"{known}, placement {result.placement}"
 
 
@@ -412,17 +415,13 @@ def question(asked: Subscribers) -> str:
     """What each of how many subscribers takes, as the title of the answers."""
     frames = "" if asked.mean_frame is None else f" in frames of {in_full(asked.mean_frame)} octets"
     parts = [
-        "" if asked.connections is None else _counted(asked.connections, "open connections"),
-        "" if asked.new is None else _counted(asked.new, "new connections/s"),
+        "" if asked.connections is None else with_noun(in_full(asked.connections), "open connections"),
+        "" if asked.new is None else with_noun(in_full(asked.new), "new connections/s"),
         "" if asked.megabits is None else f"{in_full(asked.megabits)} Mbit/s{frames}",
     ]
-    return f"{_counted(asked.number, 'subscribers')}, each with {enumerated([part for part in parts if part])}"
-
-
-def _counted(amount: float, unit: str) -> str:
-    """A number that was set, with its unit in the singular where it is 1."""
-    one = {"connections": "connection", "open connections": "open connection", "subscribers": "subscriber"}
-    return f"{in_full(amount)} {one.get(unit, unit) if amount == 1 else unit}"
+    return (
+        f"{with_noun(in_full(asked.number), 'subscribers')}, each with {enumerated([part for part in parts if part])}"
+    )
 
 
 def _of_frames(sizing: Sizing) -> SubscriberLimit | None:
@@ -475,9 +474,8 @@ def _unknown(sizing: Sizing) -> list[str]:
             "ones (give --device-timeout)"
         )
     said += [
-        f"{result.metric}, which no full table ended, had {in_full(hosts_of(result))} inside "
-        f"host{'' if hosts_of(result) == 1 else 's'}, and more hosts may keep more (measure it again, with "
-        "--source-addresses for as many hosts as subscribers)"
+        f"{result.metric}, which no full table ended, had {with_noun(in_full(hosts_of(result)), 'inside hosts')}, and "
+        "more hosts may keep more (measure it again, with --source-addresses for as many hosts as subscribers)"
         for result in of_hosts
     ]
     said += [
@@ -554,13 +552,19 @@ def _reason(result: Result, why: Unused) -> str:
 
 def _at(limit: SubscriberLimit) -> str:
     if limit.is_of_one:
-        return f"{limit.ended}: a subscriber has at most {in_full(limit.measured.upper)} connections"
+        return f"{limit.ended}: a subscriber has at most {with_noun(in_full(limit.measured.upper), 'connections')}"
     known = limit.subscribers.lower > 0 or math.isfinite(limit.subscribers.upper)
     if limit.busier_share is not None and math.isfinite(limit.measured.upper):
         most = in_full(math.floor(limit.subscribers.upper))
-        both = _span(limit.both_ways)
-        return f"{limit.ended}, at {both} subscribers if both directions are as busy, up to {most} if the other is idle"
-    return f"{limit.ended}, at {_span(limit.subscribers)} subscribers" if known else f"{limit.ended}, not known"
+        both = _subscribers(limit.both_ways)
+        return f"{limit.ended}, at {both} if both directions are as busy, up to {most} if the other is idle"
+    return f"{limit.ended}, at {_subscribers(limit.subscribers)}" if known else f"{limit.ended}, not known"
+
+
+def _subscribers(number: Span) -> str:
+    """Return a number of subscribers, with other words for less than a whole one."""
+    said = _span(number)
+    return "less than 1 subscriber" if said == "0" else with_noun(said, "subscribers")
 
 
 def _rows(limit: SubscriberLimit, asked: Subscribers) -> Iterator[tuple[str, ...]]:

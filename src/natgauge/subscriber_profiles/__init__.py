@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from natgauge import foreign, toml_text
 from natgauge.errors import UsageError, about, did_you_mean, shown
 from natgauge.ethernet import BETWEEN_FRAMES, FRAME_OVERHEAD, LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
-from natgauge.figure_text import in_full, number
+from natgauge.figure_text import in_full, number, with_noun
 from natgauge.inputs.checks import in_range, one_of, positive
 from natgauge.inputs.frame_sizes import SizeMix, read_mix
 from natgauge.inputs.input import Input, chosen, inputs_of
@@ -109,7 +109,7 @@ class Subscriber:
         if self.connections < self.new_per_second * ROUND_TRIP_SECONDS:
             raise _wrong(
                 "connections",
-                f"{in_full(self.connections)} with {in_full(self.new_per_second)} new connections/s live "
+                f"{in_full(self.connections)} with {with_noun(in_full(self.new_per_second), 'new connections/s')} live "
                 f"{number(1000 * self.life)} ms, "
                 f"shorter than a round trip of {1000 * ROUND_TRIP_SECONDS:g} ms; give at least "
                 f"{number(self.new_per_second * ROUND_TRIP_SECONDS)}",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from natgauge.agreement.generated import DeviceSigns, MessageCounts, StreamCounts, TrialResult
 from natgauge.agreement.trial import phase1_of
+from natgauge.figure_text import with_noun
 from natgauge.trials import Direction, Trial
 from natgauge.verdicts import Limits, judge
 from natgauge.words import origin
@@ -99,8 +100,8 @@ def _source_remarks(trial: Trial) -> list[str]:
     """Remarks on connections that the device gave up and made again, which RFC 9693 section 4.10 lets pass."""
     remapped = 0 if trial.result is None else trial.result.state_table.remapped
     text = (
-        f"{remapped} frames of established connections came with another outside address or port: the gateway had "
-        "forgotten the connections, and made them again"
+        f"{with_noun(remapped, 'frames of established connections')} came with another outside address or port: the "
+        "gateway had forgotten the connections, and made them again"
     )
     return [text] if remapped else []
 
