@@ -73,6 +73,28 @@ def test_a_measurement_that_has_ended_stands_beside_one_that_has_not(tmp_path: P
     assert [result.gateway for result in found] == ["linux-ipv4", "nftables-nat44"]
 
 
+def test_programs_and_papers_read_what_has_no_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table of the gateways that have results is read as one of all."""
+    folder = killed(tmp_path, TWO_GATEWAYS, before_its_end=45)
+    (result,) = find([folder]).results
+    (other,) = {"linux-ipv4", "nftables-nat44"} - {result.gateway}
+    assert run(["report", str(folder), "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    (missing,) = told["no_result"]
+    assert (missing["gateway"], missing["measurement"], missing["folder"]) == (other, "connection-rate", str(folder))
+    assert told["not_ended"] == {str(folder): not_ended(folder)}
+    assert {(one["word"], one["text"]) for one in told["doubts"]} == {(one.word, one.text) for one in result.doubts}
+    assert run(["report", str(folder), "--format", "csv"]) == 0
+    own, without = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert own["doubts in full"] == "; ".join(map(str, result.doubts))
+    assert (own["no result"], without["no result"]) == ("", missing["reason"])
+    assert {name for name, cell in without.items() if cell} == {"gateway", "metric", "no result"}
+    assert (without["gateway"], without["metric"]) == (other, "connection-rate")
+    assert run(["report", str(folder), "--format", "latex"]) == 0
+    (said,) = (line for line in capsys.readouterr().out.splitlines() if "No result" in line)
+    assert "1 of 2" in said
+
+
 def test_resumed_it_is_the_campaign_that_nobody_killed(tmp_path: Path) -> None:
     folder = killed(tmp_path)
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)

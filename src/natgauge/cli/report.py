@@ -40,7 +40,7 @@ _FORMS: Final[Mapping[str, str]] = {
 
 #: Forms with answers in words.
 _FOR_PEOPLE: Final = frozenset({"text", "markdown"})
-#: Papers have those that compare, and why they are not sure, below the table.
+#: Papers have those that compare, what these leave out, and why they are not sure, below the table.
 _WITH_ANSWERS: Final = _FOR_PEOPLE | {"latex"}
 #: Forms without words of the user's own.
 _FOR_PROGRAMS: Final = frozenset({"csv", "json"})
@@ -324,9 +324,11 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
     from natgauge.reports.answers import Sentence, answers
 
     results, against = collected.results, wanted.against
-    if form == "csv":
-        return str(_view(form).table(results))
     of = replace(collected, comparisons=(), audits=())
+    if form == "csv":
+        from natgauge.reports import csv_table
+
+        return csv_table.table(results, list(failures.missing_of(of)))
     if form in _FOR_PEOPLE and _is_for_many(results, wanted):
         shown = many.sheet(results, failures.broken_of(of))
     else:
@@ -336,7 +338,9 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
     if against is None and form == "draft":
         measured = draft.render(shown)
     else:
-        sentences = [*answers(results), *map(Sentence, failures.without_result(of))] if form in _WITH_ANSWERS else []
+        without = failures.without_result(of, in_paper=form == "latex")
+        gaps = [Sentence(text, is_gap=True) for text in without]
+        sentences = [*answers(results), *gaps] if form in _WITH_ANSWERS else []
         measured = _answered(form, sentences, shown, of, own)
     others = tables_of(wanted.published, results)
     return f"Measured here:\n{measured}\n\n{others}" if others else measured
@@ -365,7 +369,7 @@ def _answered(form: str, sentences: Sequence[Sentence], shown: Sheet, collected:
         texts = [*(sentence.text for sentence in sentences), not_sure(sentences, listed=bool(shown.doubts)), measured]
         return markdown.answered(list(filter(None, texts)), shown)
     if form == "latex":
-        compared = [one for one in sentences if one.certainty is not None]
+        compared = [one for one in sentences if one.certainty is not None or one.unlike or one.is_gap]
         said = filter(None, [*(one.text for one in compared), not_sure(compared, listed=bool(shown.doubts))])
         shown = replace(shown, notes=(*said, *shown.notes))
     return _rendered(form, shown, collected, own)

@@ -81,6 +81,7 @@ class Sentence:
         about: what the ratios of the sentence are, as the head of a column.
         ratios: gateway and ratio, where the sentence lists several gateways.
         unlike: the different conditions that the sentence says, of each metric; empty = it says something else.
+        is_gap: whether it says what is missing from the answers that compare, which a paper must not leave out.
     """
 
     text: str
@@ -91,6 +92,7 @@ class Sentence:
     about: str = ""
     ratios: tuple[tuple[str, str], ...] = ()
     unlike: tuple[conditions.Unlike, ...] = ()
+    is_gap: bool = False
 
 
 def answers(results: Sequence[Result]) -> list[Sentence]:
@@ -598,7 +600,8 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
     gateways = {result.gateway for result in ranked}
     emulated = list(dict.fromkeys(result.gateway for result in results if result.functional))
     if emulated:
-        yield Sentence(f"Not compared with the others: {listed(emulated)}, which ran on an emulated machine.")
+        why = f"{listed(emulated)}, which ran on an emulated machine"
+        yield Sentence(f"Not compared with the others: {why}.", is_gap=True)
     gateways.update(emulated)
     reasons: dict[str, list[str]] = {}
     for gateway in dict.fromkeys(
@@ -610,7 +613,7 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
         reasons.setdefault(listed([each.label for each in min(found, key=len)]), []).append(gateway)
     if reasons:
         because = "; ".join(f"{listed(names)}, because of another {differing}" for differing, names in reasons.items())
-        yield Sentence(f"Not compared with the others: {because}.")
+        yield Sentence(f"Not compared with the others: {because}.", is_gap=True)
 
 
 def _several(results: Sequence[Result]) -> Sentence:

@@ -83,6 +83,22 @@ class StoredResults:
         return [*self.results, *self.records, *(audit.record for audit in self.audits)]
 
 
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A measurement without a result, and why.
+
+    Attributes:
+        gateway: the device; empty = not known.
+        reason: of a campaign behind the name of the cell.
+        folder: the campaign's folder, or that of the measurement.
+    """
+
+    gateway: str
+    measurement: str
+    reason: str
+    folder: Path
+
+
 def each_trial(stored: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Iterator[_Kind]:
     """Yield the values that `read` returns for each trial of a results folder, in the order of the trials."""
     path = stored.folder / TRIALS

@@ -44,7 +44,7 @@ _ENDS: Final = ("ended early", "time used up")
 #: Columns of the CSV: of the comparison, then of the estimate.
 _COLUMNS: Final = (
     "baseline", "by", "role", "gateway", "quantity", "ratio", "low", "high", "level", "verdict", "nanoseconds",
-    "ratio_to_forwarding", "blocks", "rounds", "seconds",
+    "ratio_to_forwarding", "blocks", "rounds", "seconds", "doubts",
 )  # fmt: skip
 
 
@@ -315,7 +315,7 @@ def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
         lines.append(SheetRow(_named(record, record.gateway(estimate.gateway)), cells))
     notes = tuple(f"{sentence}." for sentence in _notes(record))
     return Sheet(
-        tuple(lines), notes, tuple(_doubts(record, brief=brief)), tuple(in_paper(_named_doubts(record), _having))
+        tuple(lines), notes, tuple(_doubts(record, brief=brief)), tuple(in_paper(named_doubts(record), _having))
     )
 
 
@@ -394,17 +394,20 @@ def csv_table(every: Sequence[ComparisonRecord]) -> str:
             "seconds": record.seconds,
         }
         for estimate in (*record.estimates, *record.control):
-            cells = {**estimate.model_dump(), **of_record, "role": record.gateway(estimate.gateway).role}
+            doubts = "; ".join(map(str, doubts_of(record, estimate)))
+            own = {"role": record.gateway(estimate.gateway).role, "doubts": doubts}
+            cells = {**estimate.model_dump(), **of_record, **own}
             rows.append([cells[name] for name in _COLUMNS])
     return written(rows)
 
 
 def _doubts(record: ComparisonRecord, *, brief: bool) -> list[str]:
     """Return the reasons to trust costs less, by grade."""
-    return graded(_named_doubts(record), _having, brief=brief, each=True)
+    return graded(named_doubts(record), _having, brief=brief, each=True)
 
 
-def _named_doubts(record: ComparisonRecord) -> list[tuple[str, Sequence[Note]]]:
+def named_doubts(record: ComparisonRecord) -> list[tuple[str, Sequence[Note]]]:
+    """Return the doubts of all costs, and of each rate, with what they are doubts of."""
     of_rates = [
         (f"{gateway.label}, {quantity}", every)
         for gateway in record.gateways
