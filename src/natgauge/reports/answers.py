@@ -757,9 +757,10 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
     # A range of ratios, not their median: points differ by more than chance.
     ratios = [ratio(end([claim.contrast.value for claim in claims])) for end in (min, max)]
     values = " to ".join(dict.fromkeys(ratios))
+    is_bounded = all(map(_is_bounded, claims))
     if 0 < min(claim.contrast.interval.coverage for claim in claims) < LEAST_COVERAGE:
-        return f"{values} times {of}".rstrip() + f" ({_TOO_FEW})"
-    if not all(map(_is_bounded, claims)):
+        return f"{values if is_bounded else _bound(claims)} times {of}".rstrip() + f" ({_TOO_FEW})"
+    if not is_bounded:
         return f"{_bound(claims)} times {of}".rstrip() + f" ({cover.removeprefix(', ') or 'limited'}{where})"
     uncertain = chance and lower <= 1 <= upper
     inside = f"{_interval(claims)}{where}{cover}{', maybe by chance' if uncertain else ''}"
