@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,32 @@ def test_programs_and_papers_read_what_has_no_result(tmp_path: Path, capsys: pyt
     assert run(["report", str(folder), "--format", "latex"]) == 0
     (said,) = (line for line in capsys.readouterr().out.splitlines() if "No result" in line)
     assert "1 of 2" in said
+
+
+def test_a_copied_campaign_is_no_second_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Seen: "run 1" and "run 2" of one measurement, with the certainty of two."""
+    folder, copy = killed(tmp_path, TWO_GATEWAYS), tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    campaign(tmp_path, Benches(), plan=TWO_GATEWAYS)
+    for folders in ([folder, copy], [copy, folder]):
+        found = find(folders)
+        # One of both was copied before its last repetition.
+        assert found.results == find([folder]).results
+        assert {len(one.repetitions) for one in found.results} == {3}
+        assert (found.campaigns, len(found.copies), found.unended) == ((folder,), 2, ())
+        assert run(["report", "--format", "json", *map(str, folders)]) == 0
+        told = capsys.readouterr()
+        document = json.loads(told.out)
+        assert document["copies"] == {str(own): str(kept) for own, kept in found.copies.items()}
+        assert (document["no_result"], document["not_ended"]) == ([], {})
+        (said,) = told.err.splitlines()
+        assert str(copy) in said
+    # Another campaign of the same plan is another measurement.
+    other = tmp_path / "other"
+    other.mkdir()
+    campaign(other, Benches(), plan=TWO_GATEWAYS)
+    found = find([folder, other / "out"])
+    assert (len(found.results), found.copies) == (4, {})
 
 
 def test_resumed_it_is_the_campaign_that_nobody_killed(tmp_path: Path) -> None:

@@ -149,9 +149,9 @@ def test_a_paper_has_what_its_comparisons_leave_out(
     ]
     said = answers(results)
     assert (sum(bool(one.unlike) for one in said), sum(one.is_gap for one in said)) == gaps
-    for one in results:
-        (tmp_path / one.gateway).mkdir()
-        folder(tmp_path / one.gateway, one)
+    for result in results:
+        (tmp_path / result.gateway).mkdir()
+        folder(tmp_path / result.gateway, result)
     assert run(["report", "--format", "latex", str(tmp_path)]) == 0
     found = capsys.readouterr().out
     for one in said:

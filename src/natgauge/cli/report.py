@@ -16,7 +16,7 @@ from natgauge import outputs
 from natgauge.cli import over_commits
 from natgauge.cli.generator import SHARE
 from natgauge.cli.names import AGAINST, PUBLISHED
-from natgauge.cli.say import COLOURS, document, say, wrapped
+from natgauge.cli.say import COLOURS, document, say, say_copies, wrapped
 from natgauge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -206,6 +206,7 @@ def command(*, folders: tuple[Path, ...], title: str, note: str, **options: Any)
     for folder in collected.unended:
         left_out = "without result" if has_failed else "left out"
         say(f"natgauge: {folder}: {left_out}, because its measurement did not end", err=True)
+    say_copies(collected)
     if wanted.html is None:
         _say_what_goes_on(collected)
     _write_files(collected, wanted, own)

@@ -40,6 +40,7 @@ def document(collected: StoredResults, turned: Sheet | None = None) -> dict[str,
         "notes": notes(results, lambda at, _: names[at - 1]) if results else [],
         "no_result": [{**asdict(each), "folder": str(each.folder)} for each in missing_of(collected)],
         "not_ended": {str(folder): text for folder in collected.campaigns if (text := not_ended(folder))},
+        "copies": {str(copy): str(own) for copy, own in collected.copies.items()},
         "comparisons": [
             {
                 "answers": _texts(comparison.sentences(each.record)),
