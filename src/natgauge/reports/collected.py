@@ -97,10 +97,10 @@ class StoredResults:
 class Missing:
     """A measurement without a result, and why.
 
+    Of a campaign the reason is behind the name of the cell, and the folder is the campaign's.
+
     Attributes:
         gateway: the device; empty = not known.
-        reason: of a campaign behind the name of the cell.
-        folder: the campaign's folder, or that of the measurement.
     """
 
     gateway: str
