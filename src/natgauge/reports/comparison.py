@@ -13,7 +13,7 @@ from typing import Final
 from natgauge.analysis import conditions
 from natgauge.analysis.halves import kinds_of_halves
 from natgauge.analysis.ratio_changes import control_margin
-from natgauge.analysis.ratio_verdicts import says_nothing
+from natgauge.analysis.ratio_verdicts import ENDS, doubts_of, doubts_of_all, grave_doubts, says_nothing
 from natgauge.analysis.unit_frames import bits_of_unit
 from natgauge.figure_text import at_least, given, nanoseconds, number, with_noun
 from natgauge.interval_text import Way, in_bits, percent, ratio
@@ -40,12 +40,10 @@ from natgauge.words import MOST_NAMES, Quantity, listed
 _ALIKE: Final = "≈"
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}
-#: Words of notes on what ended the rounds of a comparison before its answer.
-_ENDS: Final = ("ended early", "time used up")
 #: Columns of the CSV: of the comparison, then of the estimate.
 _COLUMNS: Final = (
     "baseline", "by", "role", "gateway", "quantity", "ratio", "low", "high", "level", "verdict", "nanoseconds",
-    "ratio_to_forwarding", "blocks", "rounds", "seconds",
+    "ratio_to_forwarding", "blocks", "rounds", "seconds", "doubts",
 )  # fmt: skip
 
 
@@ -116,7 +114,7 @@ def _in_order(record: ComparisonRecord, quantity: Quantity, known: Sequence[Rati
         return 1.0 if one is None else math.prod(one.ends)
 
     def is_less(one: RatioEstimate | None, other: RatioEstimate | None) -> bool:
-        if _grave(record, [each for each in (one, other) if each is not None]):
+        if grave_doubts(record, [each for each in (one, other) if each is not None]):
             return False
         if one is None:
             return other is not None and other.verdict == "costs more"
@@ -171,32 +169,10 @@ def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sent
 
 def _as_sure(record: ComparisonRecord, group: Sequence[RatioEstimate], sentence: Sentence) -> Sentence:
     """The sentence on these costs, only seen where a doubt could change the answer."""
-    grave = _grave(record, group)
+    grave = grave_doubts(record, group)
     if sentence.certainty != "sure" or not grave:
         return sentence
     return replace(sentence, certainty="seen", doubts=grave)
-
-
-def _grave(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> tuple[str, ...]:
-    """Words of the doubts that could change these costs: of the comparison, and of rates that the costs follow from."""
-    own = [record.baseline, *(record.gateway(one.gateway) for one in group)]
-    quantities = {one.quantity for one in group}
-    every = [doubt for each in own for quantity in quantities for doubt in each.doubts.get(quantity, ())]
-    found = [*doubts_of_all(record), *every]
-    return tuple(dict.fromkeys(doubt.word for doubt in found if doubt.grade == "answer"))
-
-
-def doubts_of_all(record: ComparisonRecord) -> tuple[Note, ...]:
-    """Return the doubts that could change every cost of a comparison, such as lines of a log that were lost.
-
-    What ended the rounds is none: intervals are those of the rounds that there were.
-    """
-    return tuple(note for note in record.notes if note.grade == "answer" and note.word not in _ENDS)
-
-
-def doubts_of(record: ComparisonRecord, estimate: RatioEstimate) -> tuple[Note, ...]:
-    """Return the doubts of a gateway's cost, and of the comparison."""
-    return (*record.gateway(estimate.gateway).doubts.get(estimate.quantity, ()), *doubts_of_all(record))
 
 
 def _unknown_costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
@@ -266,7 +242,7 @@ def comment(record: ComparisonRecord) -> str:
 
 def _headline(record: ComparisonRecord) -> str:
     """What a reader needs first, with the doubts that could change it."""
-    grave = _grave(record, [one for one in record.estimates if one.above or not record.above])
+    grave = grave_doubts(record, [one for one in record.estimates if one.above or not record.above])
     return f"{_verdict(record)}{'; in doubt: ' if grave else ''}{', '.join(grave)}"
 
 
@@ -295,7 +271,7 @@ def _undecided(record: ComparisonRecord) -> Iterator[str]:
     """Yield why the rounds ended before the answer; bottlenecks that leave none are in the sentences."""
     if record.decided or record.above:
         return
-    ends = [note.text for note in record.notes if note.word in _ENDS]
+    ends = [note.text for note in record.notes if note.word in ENDS]
     yield from (f"{capital(end)}." for end in ends)
     if not ends and any(one.verdict == "undecided" and not one.limits for one in record.estimates):
         yield f"The time ended after {_length(record)}, before the costs were told apart; give more: --most-seconds."
@@ -317,7 +293,7 @@ def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
         lines.append(SheetRow(_named(record, record.gateway(estimate.gateway)), cells))
     notes = tuple(f"{sentence}." for sentence in _notes(record))
     return Sheet(
-        tuple(lines), notes, tuple(_doubts(record, brief=brief)), tuple(in_paper(_named_doubts(record), _having))
+        tuple(lines), notes, tuple(_doubts(record, brief=brief)), tuple(in_paper(named_doubts(record), _having))
     )
 
 
@@ -396,17 +372,20 @@ def csv_table(every: Sequence[ComparisonRecord]) -> str:
             "seconds": record.seconds,
         }
         for estimate in (*record.estimates, *record.control):
-            cells = {**estimate.model_dump(), **of_record, "role": record.gateway(estimate.gateway).role}
+            doubts = "; ".join(map(str, doubts_of(record, estimate)))
+            own = {"role": record.gateway(estimate.gateway).role, "doubts": doubts}
+            cells = {**estimate.model_dump(), **of_record, **own}
             rows.append([cells[name] for name in _COLUMNS])
     return written(rows)
 
 
 def _doubts(record: ComparisonRecord, *, brief: bool) -> list[str]:
     """Return the reasons to trust costs less, by grade."""
-    return graded(_named_doubts(record), _having, brief=brief, each=True)
+    return graded(named_doubts(record), _having, brief=brief, each=True)
 
 
-def _named_doubts(record: ComparisonRecord) -> list[tuple[str, Sequence[Note]]]:
+def named_doubts(record: ComparisonRecord) -> list[tuple[str, Sequence[Note]]]:
+    """Return the doubts of all costs, and of each rate, with what they are doubts of."""
     of_rates = [
         (f"{gateway.label}, {quantity}", every)
         for gateway in record.gateways

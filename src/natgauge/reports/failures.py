@@ -35,7 +35,7 @@ from natgauge.records.store import (
     result_name,
 )
 from natgauge.reports import explanation
-from natgauge.reports.collected import StoredResults
+from natgauge.reports.collected import Missing, StoredResults
 from natgauge.words import enumerated, few, listed
 
 #: Makes the command that measures a stored result again of the command as a folder has it, the metric, the gateway, and
@@ -44,6 +44,8 @@ from natgauge.words import enumerated, few, listed
 CommandAgain = Callable[[object, str, str, Mapping[str, object]], str]
 #: Keys of a measurement in a plan that change no figure.
 _OF_NO_FIGURE: Final = frozenset({"gateways", "points", "columns", "quantities", "repetitions"})
+#: Why a measurement that did not break has no result.
+_NOT_YET: Final = "it has not ended"
 #: End of the names of options whose values natgauge runs in a shell.
 _SHELL: Final = "-command"
 
@@ -157,10 +159,28 @@ def broken_of(collected: StoredResults, lacks: Sequence[Lack]) -> list[BrokenMea
     return found
 
 
+def missing_of(collected: StoredResults, lacks: Sequence[Lack]) -> Iterator[Missing]:
+    """Yield each measurement that a campaign of the report has no result of, then those that did not end."""
+    for one in lacks:
+        for cell, measurement in one.places:
+            reason = one.causes.get(_name_of(cell, measurement), _NOT_YET)
+            yield Missing(cell.device, measurement.name, f"{cell.name}: {reason}", one.folder)
+    for folder in collected.unended:
+        measured: Mapping[str, Any] = {}
+        # What cannot be read has its folder.
+        with suppress(UsageError):
+            (plan, failure), _ = _planned(folder)
+            measured = {**failure, **plan}
+        gateway = str(measured.get("gateway") or "")
+        yield Missing(
+            gateway, str(measured.get("metric") or _called(folder)), str(measured.get("error") or _NOT_YET), folder
+        )
+
+
 def without_result(collected: StoredResults, lacks: Sequence[Lack], *, for_paper: bool = False) -> Iterator[str]:
     """Yield sentences on what has no result: what broke or has not ended of campaigns, and single measurements.
 
-    Readers of a paper are not told where the reasons are.
+    `for_paper`: whether readers have no results folder, and are not told where the reasons are.
     """
     by_gateway: dict[tuple[str, str], list[str]] = {}
     for one in broken_of(collected, lacks):
