@@ -57,7 +57,7 @@ class FirstPacketDelaySettings(Phase1Settings):
 
     def first_plan(self, rate: float, *, alone: bool) -> TrialPlan:
         """A trial that opens connections at this rate, and times the frames that do."""
-        return replace(self.phase1_plan(rate), record_delays=True, single_frames=alone)
+        return replace(self.phase1_plan(rate), record_delays=True, at_rate=True, single_frames=alone)
 
     def later_plan(self, phase1_rate: float, rate: float, *, alone: bool) -> TrialPlan:
         """A trial that times frames at this rate over established connections."""

@@ -19,6 +19,7 @@ from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.times import SYSTEM_RECOVERY
 from natgauge.notes import Note
+from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
@@ -28,11 +29,13 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, until_decided
 from natgauge.procedures.kit.search.rate_search import top_rate
 from natgauge.trials import Direction, RateStep, Trial, TrialPlan
-from natgauge.words import LimitedBy
+from natgauge.words import LimitedBy, Verdict
 
 #: RFC 2544 section 26.5.
 OVERLOAD = 1.1
 AFTER_SHARE = 0.5
+#: The least share of the overload that is above the throughput, where the tester sends no faster.
+LEAST_EXCESS = 0.02
 #: Losses in this last share of the second part mean that the device did not recover while it was watched.
 TAIL_SHARE = 0.1
 
@@ -65,7 +68,7 @@ class SystemRecoverySettings(ThroughputShareSettings, Phase2Settings, Phase1Sett
         plan = self.plan(phase1_rate, rate, self.trial_seconds)
         step = RateStep(share=AFTER_SHARE, seconds=self.after_seconds)
         phase2 = replace(self.phase2(rate, self.trial_seconds), step=step)
-        return replace(plan, phase2=phase2, record_loss_times=True)
+        return replace(plan, phase2=phase2, record_loss_times=True, at_rate=True)
 
 
 class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
@@ -75,6 +78,21 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
         super().__init__(runner, settings)
         self.throughput = throughput_of(self, settings)
         self.rate = min(self.throughput * settings.overload, top_rate(runner.measurer) / settings.active)
+
+    def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> Trial:
+        """Run a trial; it is INVALID where the overload was not sent."""
+        return self.judged(super().trial(load, plan, bounds))
+
+    def judged(self, outcome: Trial) -> Trial:
+        """Return the outcome, as INVALID where a late tester sent half of the overload or less: it catches up later."""
+        late = max((counts.worst_lag_ns for counts in outcome.phase2.values()), default=0) / 1e9
+        excess = max(1 - self.throughput / self.rate, LEAST_EXCESS)
+        if outcome.verdict is not Verdict.FAIL or late <= excess / 2 * self.settings.trial_seconds:
+            return outcome
+        reason = (
+            f"the tester was {late * 1000:.4g} ms late at worst, so the overload may not have been sent at its rate"
+        )
+        return replace(outcome, verdict=Verdict.INVALID, limited_by="tester", failed_phase=None, reason=reason)
 
     def once(self, _known: float | None) -> Measurement:
         settings, rate = self.settings, self.rate

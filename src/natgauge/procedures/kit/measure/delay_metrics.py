@@ -81,7 +81,7 @@ class DelaySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     def timed_plan(self, phase1_rate: float, rate: float, share: float) -> TrialPlan:
         """A trial whose delays are recorded; `share` is that of the throughput."""
         plan = self.plan(phase1_rate, rate, self.trial_seconds)
-        return replace(plan, record_delays=True, single_frames=share <= ALONE_SHARE)
+        return replace(plan, record_delays=True, at_rate=True, single_frames=share <= ALONE_SHARE)
 
 
 DelaySettingsT = TypeVar("DelaySettingsT", bound=DelaySettings)
