@@ -179,6 +179,17 @@ def test_trials_so_short_that_an_unseen_stall_can_be_the_percentile_are_doubted(
     assert sum("shorter than 2 ms, which is not seen" in text for text in stalls_doubt(found)) == doubts
 
 
+@pytest.mark.parametrize(
+    ("metric", "least"), [("latency", (None, 100.0)), ("pdv", (0.0, 100.0)), ("ipdv", (0.0, 200.0))]
+)
+def test_doubts_say_how_much_of_the_value_stalls_and_batches_may_be(metric: str, least: tuple[Any, float]) -> None:
+    """One frame may wait behind an earlier one and the next before a later one, so their difference is two waits."""
+    unseen = measured(metric, Gateway(), trial_seconds=0.5, loads="100%").document["doubts"]
+    assert [one["value"] for one in unseen if one["word"] == "frames in stalls"] == [least[0]]
+    found = measured(metric, Gateway(placement="shared"), placement="shared", loads="100%,50%").document["doubts"]
+    assert [one["value"] for one in found if one["word"] == "batches"] == [pytest.approx(least[1])]
+
+
 def test_frames_above_a_percentile_do_not_move_it_but_an_extreme() -> None:
     assert measure("latency", held_up(1), loads="100%").trials["INVALID"] == 0
     assert measure("ipdv", held_up(1), loads="100%").trials["INVALID"] == MOST_STALLED

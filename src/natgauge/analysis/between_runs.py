@@ -167,7 +167,7 @@ def _range(result: Result) -> tuple[float, float, str]:
         return lower, upper, ""
     if len(result.repetitions) == 1:
         return lower, upper, f"one repetition has no spread; {_more(result)}"
-    if len(result.repetitions) == _FEW and (lower, upper) == (result.minimum, result.maximum):
+    if len(result.repetitions) == _FEW and not _error(result) and not drift(result):
         return lower, upper, f"two repetitions alone show too little of the spread; {_more(result)}"
     return lower, upper, ""
 

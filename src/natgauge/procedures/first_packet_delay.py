@@ -121,8 +121,11 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
         """Run a trial; a phase 1 that is timed prepares nothing, so it is not slowed down."""
         return self.runner.run(plan, load, bounds) if plan.phase2 is None else super().trial(load, plan, bounds)
 
-    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
-        return [self._full_note(), *self._wait_notes(), *tolerance_note(self.settings.loss_tolerance)]
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
+        attempts = (attempt for each in measurements for attempt in each.attempts)
+        # The first delay of a TCP connection is that of all its messages.
+        passages = max((len(attempt.outcome.phase1.messages) for attempt in attempts), default=0)
+        return [self._full_note(), *self._wait_notes(max(1, passages)), *tolerance_note(self.settings.loss_tolerance)]
 
     def _full_note(self) -> Note:
         """What 100 % is; a doubt where it is only what the device surely reaches."""
@@ -138,7 +141,7 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
         )
         return Note("connection rate doubted", text)
 
-    def _wait_notes(self) -> list[Note]:
+    def _wait_notes(self, passages: int) -> list[Note]:
         """Notes on the part of first and later delays that may not be the device's own."""
         settings, full = self.settings, self.preparation.connection_rate
         placement, loads = settings.placement, shares("loads", settings.loads)
@@ -149,7 +152,7 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
             return f"{rounded_up(least * fastest):,} connections or more (--connections)"
 
         return [
-            *together_note(placement, loads, full, "connection rate"),
+            *together_note(placement, loads, full, "connection rate", passages),
             *unseen_stalls_note(placement, settings.phase1_frames / fastest, more_connections),
             *unseen_stalls_note(placement, settings.trial_seconds, longer_trials),
         ]

@@ -114,6 +114,8 @@ class Timing:
         percentiles: names of the figures that are also reported without frames in stalls, and that decide whether a
             trial is repeated.
         ends: returns between which values in seconds the headline of a direction is; None = it is exact.
+        waits: number of frames that make a headline, each of which may wait for those that left with it.
+        of_slowest: whether the slowest frames alone are the headline, which one stall may have delayed.
         others: names of further figures that are also reported without frames in stalls, but do not repeat a trial.
     """
 
@@ -123,6 +125,8 @@ class Timing:
     percentiles: tuple[str, ...]
     others: tuple[str, ...] = ()
     ends: Callable[[Delays], tuple[float, float]] | None = None
+    waits: int = 1
+    of_slowest: bool = False
 
     def of_headline(self, every: Iterable[Delays]) -> dict[str, float]:
         """Return between which values the headline of the worse direction is, in us, and of how many frames it is."""
@@ -223,8 +227,12 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         return [
             Note("throughput", f"100 % is {written(self.throughput)} {settings.rate_unit}"),
             self._own_note(),
-            *together_note(settings.placement, loads, self.throughput * settings.active, "throughput"),
-            *unseen_stalls_note(settings.placement, settings.trial_seconds, longer_trials),
+            *together_note(
+                settings.placement, loads, self.throughput * settings.active, "throughput", self.timing.waits
+            ),
+            *unseen_stalls_note(
+                settings.placement, settings.trial_seconds, longer_trials, 0.0 if self.timing.of_slowest else None
+            ),
             *repetitions_note(settings, RFC_REPETITIONS, "RFC 8219 section 7"),
             *tolerance_note(settings.loss_tolerance),
         ]
@@ -290,10 +298,11 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         return Note("own delay", text, value=largest)
 
 
-def together_note(placement: Placement, loads: Iterable[float], rate: float, of: str) -> list[Note]:
+def together_note(placement: Placement, loads: Iterable[float], rate: float, of: str, waits: int = 1) -> list[Note]:
     """Return a note on the part of delays that is not the device's own, for a device in the sender's context.
 
-    `loads` are shares of `rate`, which is that of all directions in frames/s, > 0; `of` names it.
+    `loads` are shares of `rate`, which is that of all directions in frames/s, > 0; `of` names it. The value of the note
+    is the part of the headline, which is of the highest load and contains so many `waits`.
     """
     named = ", ".join(written(100 * share) for share in loads if share > ALONE_SHARE)
     batch = together(rate)
@@ -304,13 +313,16 @@ def together_note(placement: Placement, loads: Iterable[float], rate: float, of:
         f"{named} % of the {of} up to {written(1e6 * batch / rate)} us of a delay are that wait, not the device's "
         f"own; at {in_percent(ALONE_SHARE)} and less they leave one by one"
     )
-    return [Note("batches", text)]
+    return [Note("batches", text, value=waits * 1e6 * batch / rate)]
 
 
-def unseen_stalls_note(placement: Placement, seconds: float, remedy: Callable[[float], str]) -> list[Note]:
+def unseen_stalls_note(
+    placement: Placement, seconds: float, remedy: Callable[[float], str], leaves: float | None = None
+) -> list[Note]:
     """Return a note on stalls that are too short to be seen, but long enough for the 99.9th percentile.
 
     Args:
+        leaves: what such a stall leaves of the headline, in us; None = it does not move it.
         seconds: time for which a trial sends frames that are timed, > 0.
         remedy: returns what prevents that, where a trial must send for so many seconds at least.
     """
@@ -323,7 +335,7 @@ def unseen_stalls_note(placement: Placement, seconds: float, remedy: Callable[[f
         f"{LEAST_WATCHED_SECONDS * 1e3:g} ms, which is not seen, can be the whole 99.9th percentile; {remedy(least)} "
         "prevent that"
     )
-    return [Note("frames in stalls", text)]
+    return [Note("frames in stalls", text, value=leaves)]
 
 
 def longer_trials(least: float) -> str:
