@@ -186,6 +186,16 @@ DOUBTS: Final = (
         ),
     ),
     Doubt(
+        word="load too high",
+        grade="answer",
+        about="trial",
+        meaning=(
+            "delays: the gateway failed the trial at the load of the value: it lost frames, which have no delay, or "
+            "held the sender up, so that the load was less. Delays are of those that came; `value` is the share lost"
+        ),
+        remedy="Measure at lower --loads, or with the device's own --throughput-rate.",
+    ),
+    Doubt(
         word="batches",
         grade="interval",
         about="trial",

@@ -25,6 +25,7 @@ from natgauge.procedures.kit.measure.delay_metrics import (
     Timing,
     longer_trials,
     together_note,
+    too_high_note,
     unseen_stalls_note,
 )
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -40,6 +41,7 @@ from natgauge.procedures.kit.search.late_frames import rounded_up
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.records.repetition import Row
 from natgauge.trials import Phase2Plan, Trial, TrialPlan
+from natgauge.words import Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +115,8 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
             own = {**self._figures(opened, "first", share), **self._figures(used, "later", share)}
             if not figures and opened is not None:
                 figures = {**own, **_TIMING.of_headline(opened.delays.values())}
+                if opened.verdict is Verdict.FAIL:
+                    self.repetition_notes.append(too_high_note(opened, share, deciding_counts(opened)))
             if opened is not None:
                 rows.append({"load_percent": share * 100, "rate": rate, "verdict": str(opened.verdict), **own})
         return self.measurement(figures["first_typical_us"], figures=figures, series=rows)

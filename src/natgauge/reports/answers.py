@@ -290,7 +290,9 @@ def _does(result: Result, *, sized: bool) -> str:
     is_one = str(result.parameter("directions")) in {"up", "down"}
     later = "" if is_one else ", in the direction that returns later"
     said = does.format(value=_figure(result), number=stated_number(result), later=later)
-    return f"{result.gateway} {said}{criterion.terms(result)}{criterion.clause(result, sized=sized)}{mark}"
+    lost = any(doubt.word == "load too high" and doubt.value for doubt in result.doubts)
+    came = ", of those that came" if lost else ""
+    return f"{result.gateway} {said}{came}{criterion.terms(result)}{criterion.clause(result, sized=sized)}{mark}"
 
 
 def _predicate(result: Result) -> str:

@@ -15,7 +15,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
@@ -40,6 +40,9 @@ from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.records.repetition import Row
 from natgauge.trials import LEAST_WATCHED_SECONDS, Direction, Trial, TrialPlan, together
 from natgauge.words import Placement, Verdict
+
+if TYPE_CHECKING:
+    from natgauge.agreement.generated import StreamCounts
 
 #: In `shared` placement frames up to this share of the throughput leave one by one, which the tester can do then.
 ALONE_SHARE: Final = 0.5
@@ -217,7 +220,9 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
                 rows.append(
                     {"load_percent": share * 100, "rate": rate, "verdict": str(outcome.verdict), **figures_of_load}
                 )
-                self.repetition_notes.extend([*_trial_notes(outcome, share), *self._stalls_note(outcome, share)])
+                is_value = len(rows) == 1
+                self.repetition_notes.extend(_trial_notes(outcome, share, is_value=is_value))
+                self.repetition_notes.extend(self._stalls_note(outcome, share))
             if time_is_up:
                 break
         return self.measurement(figures[self.timing.headline], figures=figures, series=rows)
@@ -359,6 +364,13 @@ def read(outcome: Trial, timing: Timing) -> dict[str, float]:
     }
 
 
+def too_high_note(outcome: Trial, share: float, timed: Iterable[StreamCounts]) -> Note:
+    """Return a doubt about a trial that the device failed at the load of the value; `timed` has the frames of it."""
+    lost = max(map(lost_share, timed), default=0.0)
+    came = "; delays are of those that came" if lost else ""
+    return Note("load too high", f"at {in_percent(share)} the device failed: {outcome.reason}{came}", value=lost)
+
+
 def _of_direction(name: str, direction: Direction) -> str:
     """The name of a figure of one direction, where both send."""
     return f"{name}_from_{direction.value}"
@@ -398,12 +410,14 @@ def _percent(share: float) -> str:
     return "an unknown part" if math.isinf(share) else in_percent(share)
 
 
-def _trial_notes(outcome: Trial, share: float) -> list[Note]:
+def _trial_notes(outcome: Trial, share: float, *, is_value: bool) -> list[Note]:
     notes = []
     negative = sum(delays.negative for delays in outcome.delays.values())
     if negative:
         text = f"{negative} frames seemed to arrive before they were sent: the clocks are not to be trusted"
         notes.append(Note("tester", text, negative))
+    if is_value and outcome.verdict is Verdict.FAIL:
+        return [*notes, too_high_note(outcome, share, outcome.phase2.values())]
     lost = {d: counts.lost for d, counts in outcome.phase2.items() if counts.lost}
     if lost:
         by_direction = ", ".join(
