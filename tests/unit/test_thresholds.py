@@ -19,6 +19,7 @@ import natgauge
 from natgauge.analysis.between_runs import judged
 from natgauge.analysis.contrast import contrast, median_interval_of
 from natgauge.cli import run
+from natgauge.cli.exit_statuses import status_of
 from natgauge.errors import UsageError
 from natgauge.metrics import declared
 from natgauge.notes import Note
@@ -109,6 +110,39 @@ def test_no_range_of_another_run_is_behind_the_reason_why_there_is_none() -> Non
 
     assert said(1000.0).endswith("direction (one repetition has no spread; give --repeat 3 or more)")
     assert said(1000.0, 1001.0).endswith("; another run is expected to have 989 to 1,012")
+
+
+@pytest.mark.parametrize("at_most", [0.5, 4.0])
+def test_a_campaign_that_has_not_ended_meets_and_misses_nothing_in_any_view(at_most: float) -> None:
+    """The first line said "Met", and JUnit that it was skipped."""
+    so_far = [{"word": "incomplete", "text": "x", "value": 10.0}]
+    delays = delays_of(1.0, 1.1, 1.2, metric="ipdv", doubts=so_far, at_most=at_most)
+    delays = delays.model_copy(update={"threshold": judged(delays)})
+    assert delays.threshold is not None
+    assert delays.threshold.verdict == "cannot tell"
+    assert threshold_of(delays).endswith(" (3 of 10 repetitions so far)")
+    assert status_of([delays]) == 5
+
+
+@pytest.mark.parametrize(
+    ("values", "at_most", "ends"),
+    [
+        ([10051.0, 10052.0, 10053.0], 10050.0, "10,051 to 10,053"),
+        ([1000.0, 1000.2, 999.96], 999.9, "999.96 to 1,000.20"),
+        ([10000.0, 10020.0, 10046.0], 9999.0, "10.00 k to 10.05 k"),
+        ([5.0004, 5.0004, 5.0004], 5.0002, "5.0004"),
+        ([10049.9999, 10040.0, 10030.0], 10049.99, "10.03 k to 10.05 k"),
+        ([10050.0, 10040.0, 10030.0], 10050.0, "10.03 k to 10.05 k"),
+        ([0.0, 0.0, 0.0004], 0.0003, "0.00000 to 0.00040"),
+    ],
+)
+def test_the_range_beside_a_verdict_is_on_the_side_of_the_threshold_that_decided(
+    values: list[float], at_most: float, ends: str
+) -> None:
+    """Seen: "Not met: at most 10,050; another run is expected to have 10.05 k to 10.06 k"."""
+    delays = delays_of(*values, metric="ipdv", at_most=at_most)
+    text = threshold_of(delays.model_copy(update={"threshold": judged(delays)}))
+    assert text.endswith(f" another run is expected to have {ends}")
 
 
 def test_more_repetitions_are_asked_for_only_where_fewer_were() -> None:

@@ -163,6 +163,8 @@ def _range(result: Result) -> tuple[float, float, str]:
     lower, upper = kept.of(*possible_range(result))
     if kept.unknown:
         return lower, upper, f"doubts: {', '.join(kept.unknown)}"
+    if not result.is_complete:
+        return lower, upper, f"{len(result.repetitions)} of {result.planned_repetitions} repetitions so far"
     if _passed_nothing(result):
         return lower, upper, ""
     if len(result.repetitions) == 1:

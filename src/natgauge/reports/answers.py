@@ -141,7 +141,7 @@ def threshold_of(result: Result, point: str = "") -> str:
         return ""
     value = f"{in_full(threshold.value)} {unit_of(result)}"
     lower, upper = threshold.lower, threshold.upper
-    ends = span(-math.inf if lower is None else lower, math.inf if upper is None else upper)
+    ends = span(-math.inf if lower is None else lower, math.inf if upper is None else upper, threshold.value)
     why = "" if lower is None and upper is None else f"; another run is expected to have {ends}"
     if threshold.reason:
         # It is why the range says nothing of another run.
