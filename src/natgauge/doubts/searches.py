@@ -165,6 +165,18 @@ DOUBTS: Final = (
         limit="the time between two readings of the count, not the device",
     ),
     Doubt(
+        word="as fast as opened",
+        grade="answer",
+        about="repetition",
+        meaning=(
+            "expiry: the connections went as fast as the tester had opened or closed them, within 10 %, as those of "
+            "exact timers do. The gateway may be faster"
+        ),
+        remedy="Open the connections faster (--connection-rate).",
+        leaves="at least",
+        limit="the rate at which the connections were opened, not the device",
+    ),
+    Doubt(
         word="excused frames",
         grade="interval",
         about="trial",
