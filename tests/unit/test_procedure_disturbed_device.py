@@ -16,6 +16,8 @@ from tests.simulated_lab import Measured
 from tests.unit.counted import change_counts, change_trial, make_counts, make_cpu, make_stall
 from tests.unit.simulated import Gateway
 
+from natgauge.agreement.generated import LostAfterStep
+from natgauge.analysis.contrast import spans
 from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent, number
 from natgauge.notes import Note
@@ -403,6 +405,51 @@ def test_a_disturbance_that_lost_no_frame_does_not_choose_the_best_of_several_tr
     result = measure("system-recovery", gateway)
     assert (len(gateway.plans), result.disturbed) == (1, 1)
     assert result.median == pytest.approx(300)
+
+
+def losing_after(*lost: float, before: int = 0) -> Gateway:
+    """Loses frames at seconds after the change of the rate, and `before` more until the first of them."""
+
+    def alters(_number: int, trial: Any) -> Any:
+        times = [round((trial.plan.phase2.seconds + second) * 1e9) for second in lost]
+        after = LostAfterStep(frames=before + len(lost), latest_ns=times[-9:])
+        streams = trial.phase2.items()
+        phase2 = {who: change_counts(one, last_lost_ns=times[-1], lost_after_step=after) for who, one in streams}
+        return change_trial(trial, phase2=phase2)
+
+    return Gateway(forwards=3e5, alters=alters)
+
+
+@pytest.mark.parametrize(
+    ("truth", "recovered", "highest"),
+    [
+        # Of one frame in 2 s, chance explains each place but the first 20 ms.
+        (losing_after(1.7), 0, 1700),
+        (losing_after(0.019), 19, None),
+        # A queue that empties for 250 ms, and one frame or two behind it.
+        (losing_after(0.25, before=2000), 250, None),
+        (losing_after(0.25, 1.7, before=2000), 250, 1700),
+        (losing_after(0.249, 0.25, 0.9, 1.7, before=5), 250, 1700),
+        # It may go on as it began.
+        (losing_after(0.25, 0.4, before=2), 400, None),
+        # One in a while, all over the second part.
+        (losing_after(0.3, 0.9, 1.7), 0, 1700),
+        # To the end: nobody knows how long it goes on.
+        (losing_after(0.25, 1.95, before=2000), 250, math.inf),
+    ],
+)
+def test_a_frame_that_is_lost_alone_is_not_the_end_of_a_recovery(
+    truth: Gateway, recovered: float, highest: float | None
+) -> None:
+    """One stray lost frame was told as a recovery of 1,700 ms."""
+    found = measured("system-recovery", truth)
+    assert found.median == pytest.approx(recovered)
+    figures = {name: figure.median for name, figure in found.result.figures.items()}
+    assert figures["lost_after_change_from_initiator"] >= 1
+    assert ("recovery_ms_lowest" in figures) == (highest is not None)
+    (span,) = spans(found.result)
+    assert span.lower == pytest.approx(recovered)
+    assert span.upper == pytest.approx(recovered if highest is None else highest)
 
 
 def test_losses_without_their_times_are_no_recovery() -> None:

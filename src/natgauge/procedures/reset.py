@@ -50,6 +50,7 @@ from natgauge.procedures.kit.measure.held_connections import (
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.result.frame_counts import LEAST_CHANCE
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.invalid_trials import Tried, at_one_load, until_decided
@@ -88,8 +89,6 @@ MISSING_SHARE = 0.1
 STALLED_SHARE = 0.1
 #: A stall may lose frames that were due so long before it, and for its own length after it (see `lost_in_stalls`).
 BEFORE_STALL_SECONDS = 0.001
-#: Frames that are lost one by one lose as many in a row somewhere in the trial, with this probability or more.
-LEAST_CHANCE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
