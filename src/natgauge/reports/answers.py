@@ -146,7 +146,7 @@ def threshold_of(result: Result, point: str = "") -> str:
         return ""
     value = f"{in_full(threshold.value)} {unit_of(result)}"
     lower, upper = threshold.lower, threshold.upper
-    ends = span(-math.inf if lower is None else lower, math.inf if upper is None else upper)
+    ends = span(-math.inf if lower is None else lower, math.inf if upper is None else upper, threshold.value)
     why = "" if lower is None and upper is None else f"; another run is expected to have {ends}"
     if threshold.reason:
         # It is why the range says nothing of another run.
@@ -295,7 +295,9 @@ def _does(result: Result, *, sized: bool) -> str:
     is_one = str(result.parameter("directions")) in {"up", "down"}
     later = "" if is_one else ", in the direction that returns later"
     said = does.format(value=_figure(result), number=stated_number(result), later=later)
-    return f"{result.gateway} {said}{criterion.terms(result)}{criterion.clause(result, sized=sized)}{mark}"
+    lost = any(doubt.word == "load too high" and doubt.value for doubt in result.doubts)
+    came = ", of those that came" if lost else ""
+    return f"{result.gateway} {said}{came}{criterion.terms(result)}{criterion.clause(result, sized=sized)}{mark}"
 
 
 def _predicate(result: Result) -> str:
