@@ -211,15 +211,7 @@ def _lines(sizing: Sizing) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SizeAnswer:
-    """What results of one gateway say of subscribers, without their doubts.
-
-    Attributes:
-        question: what was asked of all gateways.
-        verdict: the answer in one line.
-        reason: what ends it first, and why it cannot be told.
-        head: heads of the table of limits, those that decide first.
-        sentences: what follows.
-    """
+    """What results of one gateway say of subscribers, without their doubts; the question is that to all gateways."""
 
     question: str
     verdict: str
