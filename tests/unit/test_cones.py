@@ -49,7 +49,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "metrics": (930, "a declaration for each metric; figures in words"),
     "paired": (1_620, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
     "procedures": (
-        17_140,
+        17_170,
         "all 18 metrics, their kit, the loop of campaigns; trials and their figures; void rounds; no lab, gateway",
     ),
     "published": (8_520, "tables and their plans as files, and views of results in their shape"),
