@@ -203,7 +203,8 @@ def percent(value: float, way: Way = "near", *, width: float = 0.0, sign: bool =
         width: width of the interval of the share, which resolves no digit after the point where it is wide.
     """
     rounded = _unlike(100 * value, 0, 0 if _WIDE_SHARE <= width < math.inf else 1, way)
-    if _is_lost(value, rounded):
+    # Of a share that is the difference of two ratios less is an error of floats.
+    if _is_lost(round(100 * value, 9), rounded):
         rounded = rounded_at(100 * value, magnitude(100 * value))
     return f"{'+' if sign and rounded > 0 else ''}{plain(rounded)} %"
 
@@ -242,5 +243,6 @@ def _centre(value: float, low: float, high: float) -> Decimal:
         return Decimal(whole(value))
     if not math.isfinite(high - low):
         return rounded_at(value, last_place(value, DIGITS))
-    # Two digits of the figure stay, however wide its interval is: 60 k is not 100 k, and 9 k not 0.
-    return rounded_at(value, min(_place(high - low, abs(value)), magnitude(value) - 1))
+    place = _place(high - low, abs(value))
+    # An interval that leaves less than two digits resolves nothing: 60 k is not 100 k, and 9 k not 0.
+    return rounded_at(value, place if place < magnitude(value) else last_place(value, DIGITS))

@@ -411,7 +411,7 @@ def test_an_audit_refuses_what_it_cannot_be_compared_with_before_it_begins(
         "home": {**quick, "profile": "home"},
         "vm": {**quick, "parameters": {"lab_kind": "vm", "timeouts": 5}},
         "two/a": quick,
-        "two/b": quick,
+        "two/b": {**quick, "results": "results/2"},
         "damaged": quick,
     }
     for name, changed in changes.items():

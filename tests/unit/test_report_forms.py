@@ -247,6 +247,10 @@ def test_tables_of_one_paper_have_labels_of_their_own(tmp_path: Path, capsys: py
     """A reference led to the last of them. A title of the user's is that of all."""
     for number in (1, 2):
         by_rates(tmp_path / f"compared-{number}")
+        path = tmp_path / f"compared-{number}" / "comparison.json"
+        document = json.loads(path.read_text())
+        # One with the same beginning would be a copy.
+        path.write_text(json.dumps({**document, "began": document["began"] + number}))
     (tmp_path / "measured").mkdir()
     folder(tmp_path / "measured", *results(1))
     for words, labels in (
