@@ -34,14 +34,14 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "agreement": (1_430, "types of the engine's requests and results, their delays in words, and the process"),
     "analysis": (7_250, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
-    "audits": (24_800, "setups, the records, and the requirements; nothing that measures"),
+    "audits": (24_830, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (49_890, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_330, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (12_180, "the labs of this machine from outside; their registers"),
-    "cli": (80_380, "the edge: reaches everything"),
+    "cli": (80_870, "the edge: reaches everything"),
     "comparisons": (47_150, "measures several gateways, on the bench"),
     "doubts": (7_960, "conditions on what procedures measured, and on the parameters of records; no metric"),
-    "gateways": (6_980, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
+    "gateways": (7_320, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
     "host": (4_200, "this machine, its undo journal, the reader of files of others; settings of a far machine, too"),
     "inputs": (1_480, "descriptions of inputs; words and errors"),
     "labs": (11_680, "all kinds of labs, three systems of far machines, pools; this machine: ports, undo, namespaces"),
@@ -59,9 +59,9 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "stored": (46_470, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
     "spread": (51_330, "campaigns, and the workers that measure their repetitions"),
     "subscriber_profiles": (1_760, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
-    "setup": (17_850, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
-    "tester": (19_760, "the tester alone, on cables and labs"),
-    "trial": (41_000, "joins setups, the tester and procedures"),
+    "setup": (17_890, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
+    "tester": (19_800, "the tester alone, on cables and labs"),
+    "trial": (41_530, "joins setups, the tester and procedures"),
 }
 
 
