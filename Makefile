@@ -24,6 +24,9 @@ UPGRADE ?=
 # What goes to pytest: make test ARGS='-x tests/unit/test_plan.py'
 ARGS ?=
 
+# What the tests need besides is installed while cargo compiles.
+BESIDE := $(if $(filter test soak test-unit,$(MAKECMDGOALS)),$(STAMPS)/test-packages)
+
 .DEFAULT_GOAL := help
 .PHONY: help setup build demo examples golden wheel image try-wheel try-install try-clean test soak test-guest record-runs test-unit check format \
         schemas lock site bench clean
@@ -144,8 +147,13 @@ $(STAMPS)/dependencies: requirements/dev.txt | $(STAMPS)/venv
 	$(INSTALL_LOCKED) $<
 	@touch $@
 
-# cargo runs first, with its progress shown; pip then finds everything built.
-$(STAMPS)/installed: $(STAMPS)/packages $(STAMPS)/dependencies pyproject.toml $(WHEEL_TOOLS) $(SOURCES)
-	cargo build --release --locked
+# The makes of its dependencies take no part in the jobs of this one.
+$(STAMPS)/programs: $(SOURCES) | $(STAMPS)/packages
+	MAKEFLAGS= cargo build --release --locked
+	@touch $@
+
+# cargo compiles, with its progress shown, while packages are downloaded; pip then finds everything built.
+$(STAMPS)/installed: $(STAMPS)/packages requirements/dev.txt pyproject.toml $(WHEEL_TOOLS) $(SOURCES)
+	@$(MAKE) --no-print-directory --jobs=3 $(STAMPS)/programs $(STAMPS)/dependencies $(BESIDE)
 	$(PIP) install --no-deps --no-build-isolation --check-build-dependencies --editable .
 	@touch $@

@@ -116,8 +116,10 @@ def _tests(name: str, marks: str, *options: str, paths: tuple[str, ...] = ()) ->
 TIERS: Final[Mapping[str, tuple[Part, ...]]] = {
     "unit": (_cargo("--lib"), _tests("unit", "not soak", *_PARALLEL, paths=("tests/unit",))),
     "test": (
-        replace(_tests("calm", "calm and not alone and not soak", *_CALM), aside=True, last=True),
         replace(_cargo("--no-run"), name="compile", aside=True, last=True),
+        # Where nobody did that before, each of the processes that begin next would compile all tests.
+        Part("collect", ("sh", "-c", 'exec "$0" -m pytest --collect-only -qq >/dev/null', sys.executable)),
+        replace(_tests("calm", "calm and not alone and not soak", *_CALM), aside=True, last=True),
         replace(_tests("waiting", "waits and not calm and not alone and not soak", paths=_LABS), aside=True),
         _tests("parallel", "not waits and not calm and not alone and not soak", *_PARALLEL, paths=_LABS),
         _cargo(),

@@ -58,7 +58,12 @@ def in_full(value: object) -> str:
     """Return a number that was set or counted, with all its digits; other values as they are."""
     if not _is_figure(value) or not float(value).is_integer():
         return str(value)
-    return f"{int(value):,}"
+    return f"{whole(value):,}"
+
+
+def whole(value: float) -> int:
+    """Return a whole number as an integer: of a float the digits that it has, of which `int` makes false ones."""
+    return int(exact(value))
 
 
 def _is_figure(value: object) -> TypeGuard[int | float]:
@@ -118,8 +123,8 @@ def rounded_at(value: float, exponent: int) -> Decimal:
 
 
 def exact(value: float | Decimal) -> Decimal:
-    """A number as records store it, which is its shortest decimal."""
-    return Decimal(repr(float(value))) if isinstance(value, int | float) else value
+    """A number as records store it: all digits of an integer, of a float its shortest decimal."""
+    return Decimal(repr(float(value))) if isinstance(value, float) else Decimal(value)
 
 
 def quantized(value: Decimal, exponent: int, way: str) -> Decimal:

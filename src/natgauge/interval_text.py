@@ -23,6 +23,7 @@ from natgauge.figure_text import (
     rounded_at,
     short,
     spelled,
+    whole,
 )
 
 #: Ways of rounding.
@@ -66,12 +67,17 @@ def significant(value: float, way: Way = "near") -> str:
 
 
 def decimals(value: float, number: int, way: Way = "near") -> str:
-    """Return a figure with so many digits after the point, as published tables have them."""
-    return f"{value:.{number}f}" if way == "near" else f"{quantized(exact(value), -number, _WAYS[way]):f}"
+    """Return a figure with so many digits after the point, as published tables have them, or more where it were 0."""
+    rounded = quantized(exact(value), -number, _WAYS[way])
+    if _is_lost(value, rounded):
+        rounded = quantized(exact(value), magnitude(value), _WAYS[way])
+    elif way == "near":
+        return f"{value:.{number}f}"
+    return f"{rounded:f}"
 
 
 def resolved(value: float, low: float, high: float) -> str:
-    """Return a figure with as many digits as its interval resolves: two digits of half the width are kept."""
+    """Return a figure with as many digits as its interval resolves: two digits of half the width, or of itself."""
     return spelled(_centre(value, low, high))
 
 
@@ -92,9 +98,6 @@ def figure_and_interval(value: float, low: float, high: float) -> tuple[str, str
 def with_ends(value: float, low: float, high: float) -> str:
     """Return a figure with both ends of its interval: a figure in %, whose "± 11 %" is read as percentage points."""
     figure = resolved(value, low, high)
-    if value and not figure.strip("0."):
-        # A share that is not 0 is not written as 0, however wide its interval is.
-        figure = number(value)
     return figure if low == high == value else f"{figure} ({span(low, high)})"
 
 
@@ -118,7 +121,7 @@ def margin(value: float, low: float, high: float) -> str:
 
 
 def span(low: float, high: float) -> str:
-    """Return an interval by its ends, rounded outward; a lower end above 0 is not written as 0."""
+    """Return an interval by its ends, rounded outward; an end that is not 0 is not written as 0."""
     if low == high:
         return number(low)
     if math.isinf(high):
@@ -127,7 +130,8 @@ def span(low: float, high: float) -> str:
         return f"{at_most(high)} or less"
     place = _place(high - low, max(abs(low), abs(high)))
     first, last = (quantized(exact(end), place, way) for end, way in ((low, ROUND_FLOOR), (high, ROUND_CEILING)))
-    return f"{at_least(low) if low > 0 and not first else spelled(first)} to {spelled(last)}"
+    lower = at_least(low) if _is_lost(low, first) else spelled(first)
+    return f"{lower} to {at_most(high) if _is_lost(high, last) else spelled(last)}"
 
 
 def readings(low: float, high: float, whole: float = math.inf) -> str:
@@ -176,6 +180,8 @@ def percent(value: float, way: Way = "near", *, width: float = 0.0, sign: bool =
         width: width of the interval of the share, which resolves no digit after the point where it is wide.
     """
     rounded = _unlike(100 * value, 0, 0 if _WIDE_SHARE <= width < math.inf else 1, way)
+    if _is_lost(value, rounded):
+        rounded = rounded_at(100 * value, magnitude(100 * value))
     return f"{'+' if sign and rounded > 0 else ''}{plain(rounded)} %"
 
 
@@ -195,6 +201,11 @@ def _unlike(value: float, same: float, digits: int, way: Way) -> Decimal:
     return near if way == "near" or value == same else next((each for each in every if each != exact(same)), near)
 
 
+def _is_lost(value: float, rounded: Decimal) -> bool:
+    """Whether a figure that is not 0 was rounded to it."""
+    return bool(value) and not rounded
+
+
 def _place(width: float, largest: float) -> int:
     """The exponent of the last digit that an interval of this width resolves, near numbers of this size."""
     resolved = math.floor(math.log10(width / 2)) - 1 if width > 0 and width / 2 > 0 else -math.inf
@@ -205,7 +216,8 @@ def _centre(value: float, low: float, high: float) -> Decimal:
     """The figure as it is written."""
     if value >= _COUNT and float(value).is_integer() and max(value - low, high - value) <= 1:
         # A count that is known to one has all its digits.
-        return Decimal(int(value))
+        return Decimal(whole(value))
     if not math.isfinite(high - low):
         return rounded_at(value, last_place(value, DIGITS))
-    return rounded_at(value, _place(high - low, abs(value)))
+    # Two digits of the figure stay, however wide its interval is: 60 k is not 100 k, and 9 k not 0.
+    return rounded_at(value, min(_place(high - low, abs(value)), magnitude(value) - 1))

@@ -19,7 +19,7 @@ from typing import Final
 from natgauge import foreign
 from natgauge.errors import UsageError, shortened
 from natgauge.gateways.accepted_ports import AcceptedPorts, accepted_ports
-from natgauge.gateways.named_networks import networks_in
+from natgauge.gateways.named_networks import networks_in, without_words
 from natgauge.gateways.recipe import FILE_IN_FOLDER, LONGEST_NAME, LONGEST_TITLE, NAME
 from natgauge.gateways.toml_layers import NAMED_FILE
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
@@ -46,8 +46,15 @@ _PRIVATE: Final = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.16
 _SED: Final = "sed -E"
 #: What a rule does not match, so that it matches all that a lab has.
 _LEFT_OUT: Final = re.compile(r"(?<=!=)\s*(?:\{[^}]*\}|\S+)")
-#: Definitions and sets, which rules name.
-_NAMED: Final = re.compile(r"\b(?:define\s+(\w+)\s*=\s*(?:\{[^}]*\}|[^\s;]+)|set\s+(\w+)\s*\{(?:[^{}]|\{[^{}]*\})*\})")
+#: What packets get, by a rule or as the value of an element of a map.
+_GIVEN: Final = re.compile(
+    r"\b(?:[sd]nat|tproxy|dup)\s+(?:ip\s+)?(?:prefix\s+|addr\s*\.\s*port\s+)?(?:to\s+)?[$\d][^\s;}]*"
+    r"|\bip\s+[sd]addr\s+set\s+[^\s;}]+|:\s*(?:\$\w+|[\d./-]+)"
+)
+#: Definitions, sets and maps, which rules name.
+_NAMED: Final = re.compile(
+    r"\b(?:define\s+(\w+)\s*=\s*(?:\{[^}]*\}|[^\s;]+)|(?:set|map)\s+(\w+)\s*\{(?:[^{}]|\{[^{}]*\})*\})"
+)
 #: Interfaces that each lab has by these names.
 _EVERYWHERE: Final = frozenset({"lo"})
 _RANGE: Final = re.compile(rf"{_ADDRESS.pattern}-{_ADDRESS.pattern}")
@@ -164,7 +171,7 @@ def from_nft(name: str, source: Path, names: Mapping[str, str], made_by: str, *,
             f"{source}: its name has characters that no recipe can name; rename it, or leave --beside out",
             at="from_nft",
         )
-    code = re.sub(r"#.*", "", rules)
+    code = without_words(rules)
     if _INCLUDES.search(code):
         raise UsageError(
             f"{source}: includes other files; write one file of all rules with `nft -s list ruleset > rules.nft`",
@@ -212,16 +219,13 @@ def unlike_lab(made: NewRecipe, names: Mapping[str, str], again: str) -> Iterato
         again: the command line that makes the recipe anew, where more options may follow.
     """
     yield from made.warnings
-    rules = re.sub(r"#.*", "", made.rules)
-    code = _selecting(rules)
+    code = _selecting(without_words(made.rules))
     if others := [name for name in _interfaces(code) if name not in {*names, *_EVERYWHERE}]:
         yield (
             f"names interfaces that no lab has ({', '.join(others)}), whose rules match nothing there; put the inside "
             "or the outside interface in their place where that matters"
         )
-    # What is translated to, a lab has.
-    named = networks_in(_selecting(_TARGET.sub("", rules)))
-    named = {name: networks for name, networks in named.items() if name not in names}
+    named = {name: networks for name, networks in networks_in(code).items() if name not in names}
     foreign_ones = [name for name, networks in named.items() if all(map(_is_foreign, networks))]
     if foreign_ones:
         inside = [name for name in foreign_ones if "/" in name and any(map(named[name][0].subnet_of, _PRIVATE))]
@@ -255,8 +259,8 @@ def _without_outside(name: str, networks: Sequence[IPv4Network]) -> str:
 
 
 def _selecting(code: str) -> str:
-    """Return rules without what they leave out, and without the definitions and sets that nothing else names."""
-    kept = _LEFT_OUT.sub("{}", code)
+    """Return what rules match: not what they leave out or give packets, and no definition or set that is not named."""
+    kept = _LEFT_OUT.sub("{}", _GIVEN.sub(" ", code))
 
     def named(found: re.Match[str]) -> str:
         return found[0] if re.search(rf"[$@]{found[1] or found[2]}\b", kept) else ""

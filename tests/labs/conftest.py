@@ -15,7 +15,7 @@ from natgauge.labs.netns import lab as netns_lab
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.procedures.kit.search import rate_search
 from natgauge.tester.highest import HighestRates
-from natgauge.trial import bench
+from natgauge.trial import bench, forwarding
 
 HERE = Path(__file__).parent
 #: Modules that take longest, longest first. A long module at the end would keep one process busy while the others have
@@ -34,6 +34,8 @@ RATES = HighestRates(2e6, 2e6)
 
 #: Of the first trial of a search, in seconds: every device here is fast enough for it.
 FIRST_TRIAL_SECONDS = 0.2
+#: Of the handful of frames that shows whether a device forwards, in frames/s: the sender keeps its core until the last.
+HANDFUL_RATE = 800.0
 #: To find the core that idles most: five ticks of its clock.
 WATCH_SECONDS = 0.05
 #: For the last frames of a phase: nothing on these hosts keeps a frame for as long.
@@ -61,6 +63,14 @@ def the_idlest_core_is_found_soon() -> Iterator[None]:
 def receivers_close_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each phase of a trial ends with a wait for the last frames; devices that hold frames for longer say so."""
     monkeypatch.setattr(NetnsLab, "grace_seconds", GRACE_SECONDS)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def devices_are_seen_to_forward_soon() -> Iterator[None]:
+    """A device of a user may look for its neighbours, and gets its first frames slowly; here each knows them soon."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forwarding, "_RATE", HANDFUL_RATE)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

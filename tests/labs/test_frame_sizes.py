@@ -57,7 +57,7 @@ def test_a_frame_of_this_size_goes_both_ways_whatever_the_reading_order(gateway:
     planned = bench.plan("throughput", {})
     with bench:
         measurer = bench.ready(planned, kept).measurer
-        plan = PlanOfTrial(500, 2000.0, Phase2Plan(2000.0, 2000.0, 0.2, reading_order=order))
+        plan = PlanOfTrial(500, 5000.0, Phase2Plan(2000.0, 2000.0, 0.1, reading_order=order))
         outcome = passing(measurer, plan)
     for direction in (Direction.INITIATOR, Direction.RESPONDER):
         counts = outcome.phase2[direction]

@@ -23,7 +23,7 @@ from natgauge.trial.question import ask
 from natgauge.trials import Phase2Plan
 from natgauge.words import Verdict
 
-CONNECTIONS = 3000
+CONNECTIONS = 1000
 #: One of each kind: a router and a NAT of the kernel, a chain of two devices. A translator that is a process is below.
 KINDS = ("linux-ipv6", "nftables-nat44", "ds-lite")
 FURTHER = (
@@ -34,7 +34,7 @@ FURTHER = (
 QUICK: Mapping[str, Any] = {"repeat": 1, "error": "50%", "confirm": False, "invalid_repeats": 100}
 PHASE2: Mapping[str, Any] = {**QUICK, "trial_seconds": 0.2, "connection_rate": 20_000.0}
 #: Rates that each of these gateways keeps up with on a busy host, in frames/s of each direction and in connections/s.
-FORWARDING_RATE, OPENING_RATE, SECONDS = 1000.0, 5000.0, 1.0
+FORWARDING_RATE, OPENING_RATE, SECONDS = 2000.0, 5000.0, 0.5
 ROUTES_IPV6_TOO = ("nftables-nat44", "tayga-nat64", "tayga-siit")
 
 soak = pytest.mark.soak

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.labs.rough import SLOW_RATES
-from tests.labs.test_gateways_measured import FORWARDING_RATE, OPENING_RATE, phase2_of
+from tests.labs.test_gateways_measured import OPENING_RATE, phase2_of
 from tests.labs.test_measure import NAME
 from tests.labs.trying import passing
 from tests.plans import PlanOfTrial
@@ -19,11 +19,11 @@ from natgauge.trial.question import ask
 from natgauge.trials import Phase2Plan
 
 #: Long enough for a second query.
-CONNECTIONS, SECONDS = 500, 1.2
+CONNECTIONS, RATE, SECONDS = 500, 1000.0, 1.2
 
 
 def modified_by(modifiers: Modifiers) -> Phase2Plan:
-    return Phase2Plan(FORWARDING_RATE, FORWARDING_RATE, SECONDS, modifiers=modifiers)
+    return Phase2Plan(RATE, RATE, SECONDS, modifiers=modifiers)
 
 
 def test_broadcasts_queries_and_groups_are_counted_exactly() -> None:

@@ -824,6 +824,26 @@ def test_a_gateway_that_is_too_doubtful_to_rank_has_what_its_doubts_leave_of_it(
     assert re.search(r"are c: at most [^(]+ \(bucket\) and d: at least [^(]+ \(taking turns\)", text)
 
 
+@pytest.mark.parametrize(
+    ("values", "left"),
+    [
+        ([0.0] * 3, "measured 0 connections/s"),
+        ([500.0] * 3, "measured 500 connections/s"),
+        ([0.0, 10.0, 500.0], "measured at most 500 connections/s"),
+        ([400.0, 450.0, 500.0], "measured between 400 and 500 connections/s"),
+    ],
+)
+def test_of_a_gateway_that_is_too_doubtful_to_rank_no_end_is_said_that_bounds_nothing(
+    values: list[float], left: str
+) -> None:
+    """Seen: "measured at least 0 connections/s", and "between 0 and 0"."""
+    doubt = [{"word": "idle cores", "text": "x", "grade": "answer"}]
+    of_rates: dict[str, Any] = {"metric": "connection-rate", "unit": "connections/s"}
+    doubted = made(values, parameters={"gateway": "c"}, doubts=doubt, **of_rates)
+    text = " ".join(texts([drawn("a", 2e5), drawn("b", 1e5), doubted]))
+    assert f"is c: {left} (" in text
+
+
 def test_each_value_of_an_emulated_machine_has_its_stamp() -> None:
     """Seen: reports of several results, pages and JUnit printed it like any other."""
     doubt = [{"word": "functional", "text": "x", "grade": "answer"}]

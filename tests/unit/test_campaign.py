@@ -422,7 +422,10 @@ def test_a_device_that_is_tried_again_in_one_cell_is_not_broken_in_its_other_cel
     gateway.left = 100
     campaign(tmp_path, benches, only=["nft*-1000"], retry_broken=True)
     assert broken_cells(tmp_path) == ["linux-ipv4-connections-1000", "linux-ipv4-connections-2000"]
-    assert not_ended(tmp_path / "out").startswith("2 of 8 measurements have not ended, 4 of 8 measurements broke; ")
+    said = not_ended(tmp_path / "out")
+    assert said.startswith("2 of 8 measurements have not ended, 4 of 8 measurements broke; ")
+    assert "natgauge run" in said
+    assert "natgauge run" not in not_ended(tmp_path / "out", runs=True)
     campaign(tmp_path, benches)
     done = {one.cell: one.done for one in status(tmp_path / "out").measurements}
     assert done == {name: 2 if name.startswith("nft") else 1 for name in done}

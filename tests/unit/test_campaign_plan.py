@@ -120,6 +120,8 @@ def test_a_nat64_prefix_is_for_the_gateways_of_a_plan_that_have_one(golden: Gold
         ("max(N, 2^20) + 1", 1048577),
         ("N", 100000),
         ("floor(N/7)", 14285),
+        ("3^40", 12_157_665_459_056_928_801),
+        ("2^0.5 * 2^0.5 // 1", 2),
     ],
 )
 def test_formulas(formula: str, value: int) -> None:

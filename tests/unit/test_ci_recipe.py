@@ -21,7 +21,7 @@ from natgauge.version import VERSION
 PAGE = (Path(__file__).parents[2] / "docs" / "continuous-integration.md").read_text()
 #: The lines that add how audits differ.
 (AUDITS,) = re.findall(r"```sh\n(natgauge audit.*?)\n```\n", PAGE, re.DOTALL)
-OF_ACTION, GITHUB, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+OF_ACTION, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 ACTION = (Path(__file__).parents[2] / "action.yml").read_text()
 #: Inputs of the action that have defaults, as its steps see them.
 INPUTS = {"GATEWAY": "gateway.toml", "FAIL_ABOVE": "3%", "QUANTITIES": "new,up,down"}
@@ -59,9 +59,9 @@ GITLAB_EVIDENCE = "\nEvidence in https://gitlab.example/9/artifacts/browse\n"
 MARK = "<!--natgauge-->\n"
 
 
-def github(step: str, page: str = GITHUB) -> str:
-    """The shell of one of GitHub's steps."""
-    found = re.search(rf"- name: {step}\n.*?run: \|\n(.*?)(?=\n      - |\n  \w|\Z)", page, re.DOTALL)
+def github_night(step: str) -> str:
+    """The shell of one of GitHub's steps of every night."""
+    found = re.search(rf"- name: {step}\n.*?run: \|\n(.*?)(?=\n      - |\n  \w|\Z)", GITHUB_NIGHT, re.DOTALL)
     assert found is not None
     return textwrap.dedent(found[1])
 
@@ -163,26 +163,6 @@ GITLAB_SHELL = ["bash", "-eo", "pipefail"]
 
 
 @pytest.mark.parametrize(("status", "ends"), [(0, 0), (10, 10), (11, 0), (2, 2), (4, 4)])
-def test_the_github_job_compares_comments_and_judges(tmp_path: Path, status: int, ends: int) -> None:
-    job = Job(tmp_path, status)
-    compared = job.run(GITHUB_SHELL, github("Compare"))
-    assert compared.returncode == 0, compared.stderr
-    assert "natgauge compare base/gateway.toml ./gateway.toml" in job.asked()
-    assert "# before\n# after\n" in job.asked()
-    commented = job.run(GITHUB_SHELL, github("Comment"))
-    assert commented.returncode == 0, commented.stderr
-    assert "gh api --silent repos/owner/name/issues/7/comments --field body=@comment.md\n" in job.asked()
-    assert "--labels base,this change --commit ab12cd " in job.asked()
-    said = (tmp_path / "summary").read_text()
-    assert said == ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE) + GITHUB_EVIDENCE
-    assert (job.folder / "comment.md").read_text() == MARK + said
-    told = dict(line.split("=") for line in (tmp_path / "output").read_text().split())
-    judged = job.run(GITHUB_SHELL, github("Judge"), STATUS=told["status"])
-    assert judged.returncode == ends
-    assert ("::warning::" in judged.stdout) == (status == 11)
-
-
-@pytest.mark.parametrize(("status", "ends"), [(0, 0), (10, 10), (11, 0), (2, 2), (4, 4)])
 def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, ends: int) -> None:
     job = Job(tmp_path, status)
     compared = job.run(GITHUB_SHELL, action("Compare"), **INPUTS)
@@ -192,35 +172,32 @@ def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, en
         in job.asked()
     )
     assert " --fail-above 3% --format markdown" in job.asked()
+    assert "# before\n# after\n" in job.asked()
     assert job.run(GITHUB_SHELL, action("Comment")).returncode == 0
     said = ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE) + GITHUB_EVIDENCE
     assert "gh api --silent repos/owner/name/issues/7/comments --field body=@comment.md\n" in job.asked()
+    assert (tmp_path / "summary").read_text() == said
     assert (job.folder / "comment.md").read_text() == MARK + said
     told = dict(line.split("=") for line in (tmp_path / "output").read_text().split())
-    assert job.run(GITHUB_SHELL, action("Judge"), STATUS=told["status"]).returncode == ends
+    judged = job.run(GITHUB_SHELL, action("Judge"), STATUS=told["status"])
+    assert judged.returncode == ends
+    assert ("::warning::" in judged.stdout) == (status == 11)
 
 
 #: What the comment has below the costs.
 DIFFERENCE = "```\nAudits of gateway: said\n```\n"
 
 
-@pytest.mark.parametrize(
-    ("shell", "script"),
-    [(GITHUB_SHELL, github("Compare")), (GITLAB_SHELL, gitlab("cost").replace("/opt/natgauge/bin/", ""))],
-    ids=["github", "gitlab"],
-)
 @pytest.mark.parametrize(("compared", "differs", "ends"), [(0, 0, 0), (0, 5, 0), (0, 1, 1), (10, 0, 10), (11, 1, 1)])
 def test_lines_of_the_page_add_how_audits_differ_to_the_comment(
-    tmp_path: Path, shell: list[str], script: str, *, compared: int, differs: int, ends: int
+    tmp_path: Path, *, compared: int, differs: int, ends: int
 ) -> None:
     """The behaviour of a change was not in its comment, and nothing said how it gets there."""
-    job = Job(tmp_path, compared)
+    job, script = Job(tmp_path, compared), gitlab("cost").replace("/opt/natgauge/bin/", "")
     assert script.count("\ncat cost.md") == 1
-    done = job.run(shell, script.replace("\ncat cost.md", f"\n{AUDITS}\ncat cost.md"), DIFFERS=str(differs))
-    told = (tmp_path / "output").read_text() if shell == GITHUB_SHELL else f"status={done.returncode}\n"
-    assert told == f"status={ends}\n", done.stderr
-    evidence = GITHUB_EVIDENCE if shell == GITHUB_SHELL else GITLAB_EVIDENCE
-    assert (job.folder / "cost.md").read_text() == f"### natgauge: said\n{evidence}{DIFFERENCE}"
+    done = job.run(GITLAB_SHELL, script.replace("\ncat cost.md", f"\n{AUDITS}\ncat cost.md"), DIFFERS=str(differs))
+    assert done.returncode == ends, done.stderr
+    assert (job.folder / "cost.md").read_text() == f"### natgauge: said\n{GITLAB_EVIDENCE}{DIFFERENCE}"
     assert [line.split()[2:6] for line in job.asked().splitlines() if "natgauge audit" in line] == [
         ["--gateway", f"{where}/gateway.toml", "--wait", "0"] for where in ("base", ".")
     ]
@@ -256,10 +233,7 @@ def test_an_audit_of_the_action_that_cannot_be_made_fails_the_job_and_leaves_the
     assert (job.folder / "cost.md").read_text() == BEFORE
 
 
-@pytest.mark.parametrize("script", [github("Comment"), action("Comment")], ids=["page", "action"])
-def test_a_github_comment_replaces_the_last_one_of_natgauge_and_none_of_anybody_else(
-    tmp_path: Path, script: str
-) -> None:
+def test_a_github_comment_replaces_the_last_one_of_natgauge_and_none_of_anybody_else(tmp_path: Path) -> None:
     if absent("jq"):
         pytest.skip("jq is not installed")
     job, robot = Job(tmp_path, 0), "github-actions[bot]"
@@ -274,7 +248,7 @@ def test_a_github_comment_replaces_the_last_one_of_natgauge_and_none_of_anybody_
     ):
         found = [{"id": number, "user": {"login": who}, "body": body} for number, who, body in comments]
         (tmp_path / "comments").write_text(json.dumps(found))
-        done = job.run(GITHUB_SHELL, script)
+        done = job.run(GITHUB_SHELL, action("Comment"))
         assert done.returncode == 0, done.stderr
         assert job.asked().splitlines()[-1] == asked
 
@@ -282,7 +256,7 @@ def test_a_github_comment_replaces_the_last_one_of_natgauge_and_none_of_anybody_
 def test_without_a_word_there_is_no_comment(tmp_path: Path) -> None:
     job = Job(tmp_path, 0)
     (job.folder / "cost.md").write_text("")
-    for script in (github("Comment"), action("Comment"), gitlab("comment")):
+    for script in (action("Comment"), gitlab("comment")):
         assert job.run(GITHUB_SHELL, script).returncode == 0
     assert job.asked() == ""
 
@@ -317,34 +291,38 @@ def test_the_action_installs_the_wheel_and_refuses_none(tmp_path: Path) -> None:
     assert (tmp_path / "path").read_text() == f"{tmp_path}/runner/natgauge/bin\n"
 
 
-@pytest.mark.parametrize("script", [github("Install"), action("Install")], ids=["page", "action"])
-def test_what_does_not_install_is_said_in_the_summary_and_the_comment(tmp_path: Path, script: str) -> None:
+def test_what_does_not_install_is_said_in_the_summary_and_the_comment(tmp_path: Path) -> None:
     """A pull request from a fork has no comment, and its summary was empty where pip had refused the wheel."""
     job = Job(tmp_path, 0)
     more = installing(tmp_path, '#!/bin/sh\necho "ERROR: not <b>x.whl</b>" >&2\nexit 3\n')
     # The service gives steps without a shell of their own no pipefail.
-    done = job.run(["bash", "-e"], script, WHEEL="x.whl", NATGAUGE_WHEEL="x.whl", **more)
+    done = job.run(["bash", "-e"], action("Install"), WHEEL="x.whl", **more)
     assert (done.returncode, done.stdout) == (3, "    ERROR: not <b>x.whl</b>\n")
     said = "### natgauge: see the log\n    ERROR: not <b>x.whl</b>\n"
     assert (tmp_path / "summary").read_text() == (job.folder / "cost.md").read_text() == said
 
 
 def test_no_job_takes_its_wheel_from_a_variable_that_forks_do_not_have() -> None:
-    for page in (OF_ACTION, GITHUB, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT):
+    for page in (OF_ACTION, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT):
         assert not re.search(r"\$\{\{\s*(vars|secrets)\b", page)
         assert re.search(r"^ +(NATGAUGE_WHEEL|wheel): [\w./-]+\.whl$", page, re.MULTILINE)
 
 
-def test_the_workflow_of_the_action_names_its_inputs_and_has_the_rights_of_the_longer_one() -> None:
+def test_the_workflow_of_the_action_names_its_inputs_and_only_its_comment_may_write() -> None:
     inputs = set(re.findall(r"^  ([a-z-]+):\n    description", ACTION, re.MULTILINE))
     given = re.findall(r"OWNER/natgauge@\S+\n        with:((?: \{.*\})?\n(?:          .*\n)*)", OF_ACTION)
     assert [set(re.findall(r"^ *\{?([a-z-]+): ", each, re.MULTILINE)) for each in given] == [{"wheel", "audit"}, {"do"}]
     assert {"wheel", "audit", "do"} <= inputs
+    assert OF_ACTION.startswith("on: pull_request\n")
+    of_comment = (
+        "pull-requests: write",
+        "continue-on-error: true",
+        "if: always() && github.event.pull_request.head.repo",
+    )
+    of_cost = ("{contents: read}", "fetch-depth: 0", "persist-credentials: false")
     for name, job in jobs(OF_ACTION, "  ").items():
-        longer = jobs(GITHUB, "  ")[name]
-        for line in ("pull-requests: write", "continue-on-error: true", "fetch-depth: 0", "persist-credentials: false"):
-            assert (line in job) == (line in longer)
-        assert re.findall(r"^    if: .*$", job, re.MULTILINE) == re.findall(r"^    if: .*$", longer, re.MULTILINE)
+        assert {line in job for line in of_comment} == {name == "comment"}
+        assert {line in job for line in of_cost} == {name == "cost"}
 
 
 def test_no_text_of_a_stranger_is_part_of_a_step_of_the_action() -> None:
@@ -371,15 +349,15 @@ def test_the_gitlab_job_compares_comments_and_ends_as_natgauge_did(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("shell", "script"),
-    [(GITHUB_SHELL, github("Compare")), (GITLAB_SHELL, gitlab("cost"))],
-    ids=["github", "gitlab"],
+    [(GITHUB_SHELL, action("Compare")), (GITLAB_SHELL, gitlab("cost"))],
+    ids=["action", "gitlab"],
 )
 def test_the_change_that_adds_the_first_recipe_passes_and_says_so(
     shell: list[str], script: str, tmp_path: Path
 ) -> None:
     job = Job(tmp_path, 0)
     job.base_lacks_the_recipe()
-    done = job.run(shell, script)
+    done = job.run(shell, script, **INPUTS)
     assert done.returncode == 0, done.stderr
     assert job.asked() == ""
     assert (job.folder / "cost.md").read_text().count("\n") == 1
@@ -387,13 +365,13 @@ def test_the_change_that_adds_the_first_recipe_passes_and_says_so(
 
 def test_a_recipe_of_several_files_has_all_of_them_in_the_base(tmp_path: Path) -> None:
     job = Job(tmp_path, 0)
-    assert job.run(GITHUB_SHELL, github("Compare")).returncode == 0
+    assert job.run(GITHUB_SHELL, action("Compare"), **INPUTS).returncode == 0
     assert (job.folder / "base" / "rules.nft").read_text() == "# rules before\n"
 
 
 def test_a_base_without_the_gateway_fails_before_anything_is_measured(tmp_path: Path) -> None:
     job = Job(tmp_path, 0)
-    done = job.run(GITHUB_SHELL, github("Compare"), GITHUB_BASE_REF="elsewhere")
+    done = job.run(GITHUB_SHELL, action("Compare"), **INPUTS, GITHUB_BASE_REF="elsewhere")
     assert done.returncode != 0
     assert job.asked() == ""
     assert (job.folder / "cost.md").read_text() == BEFORE
@@ -401,16 +379,13 @@ def test_a_base_without_the_gateway_fails_before_anything_is_measured(tmp_path: 
 
 def test_a_job_has_a_comment_from_its_first_step_on_and_keeps_it_however_a_step_ends() -> None:
     prepared = GITLAB.split("before_script:")[1].lstrip("\n -").splitlines()[0]
-    for first in (github("Install").splitlines()[0], action("Install").splitlines()[0], prepared):
+    for first in (action("Install").splitlines()[0], prepared):
         assert re.fullmatch(r'echo "[# ]*natgauge[^"]+" > cost\.md', first)
-    for page in (GITHUB, ACTION):
-        assert re.search(
-            r"if: always\(\)[^\n]*\n(      uses: actions/upload-artifact@v4\n)?\s+with:\n\s+name: cost", page
-        )
+    assert re.search(r"if: always\(\)[^\n]*\n      uses: actions/upload-artifact@v4\n\s+with:\n\s+name: cost", ACTION)
     assert "when: always\n    paths:\n      - cost.md" in GITLAB
 
 
-@pytest.mark.parametrize("script", [github("Compare"), gitlab("cost")], ids=["github", "gitlab"])
+@pytest.mark.parametrize("script", [action("Compare"), gitlab("cost")], ids=["action", "gitlab"])
 def test_its_options_are_those_of_the_command(script: str) -> None:
     (line,) = (each for each in script.replace("\\\n", " ").splitlines() if " compare " in each)
     known = {name for parameter in command.params for name in parameter.opts}
@@ -422,7 +397,7 @@ def test_its_options_are_those_of_the_command(script: str) -> None:
 @pytest.mark.parametrize(("status", "ends"), [(0, 0), (11, 0), (2, 2), (4, 4)])
 def test_the_nightly_jobs_compare_with_the_commit_and_draw_the_figure(tmp_path: Path, status: int, ends: int) -> None:
     for name, shell, steps in (
-        ("github", GITHUB_SHELL, [github(step, GITHUB_NIGHT) for step in ("Compare", "Draw")]),
+        ("github", GITHUB_SHELL, [github_night(step) for step in ("Compare", "Draw")]),
         ("gitlab", GITLAB_SHELL, [gitlab("history", GITLAB_NIGHT).replace("/opt/natgauge/bin/natgauge", "natgauge")]),
     ):
         (tmp_path / name).mkdir()
@@ -456,17 +431,16 @@ def jobs(page: str, indent: str) -> dict[str, str]:
 
 
 def test_a_job_that_runs_a_strangers_recipe_has_no_token_and_one_that_has_runs_nothing_of_it() -> None:
-    for every, token, write in (
-        (jobs(GITHUB, "  "), "github.token", "pull-requests: write"),
-        (jobs(GITLAB, ""), "REPORT_TOKEN", "environment: comments"),
-    ):
-        assert token not in every["cost"]
+    of_action, of_gitlab = jobs(OF_ACTION, "  "), jobs(GITLAB, "")
+    for every, write in ((of_action, "pull-requests: write"), (of_gitlab, "environment: comments")):
         assert write not in every["cost"]
-        assert token in every["comment"]
         assert write in every["comment"]
-        assert not re.search(r"checkout|natgauge(?!-->)|gateway\.toml|sudo", every["comment"])
-    assert GITHUB.split("jobs:")[0].endswith("on: pull_request\npermissions:\n  contents: read\n")
-    assert "persist-credentials: false" in GITHUB
+        assert not re.search(r"checkout|gateway\.toml|sudo", every["comment"])
+    assert ("REPORT_TOKEN" in of_gitlab["cost"], "REPORT_TOKEN" in of_gitlab["comment"]) == (False, True)
+    assert "natgauge" not in of_gitlab["comment"]
+    # The token is that of the step which the job that measures leaves out.
+    assert "github.token" in ACTION.split("- name: Comment\n      if: inputs.do == 'comment'\n")[1]
+    assert not re.search(r"natgauge(?!-->)|gateway\.toml|sudo", action("Comment"))
     assert "GIT_STRATEGY: none" in jobs(GITLAB, "")["comment"]
 
 
@@ -475,7 +449,7 @@ def test_the_install_steps_are_right_shell() -> None:
         "\n".join(re.findall(r"^    - (.*)$", page.split("before_script:")[1].split("script:")[0], re.MULTILINE))
         for page in (GITLAB, GITLAB_NIGHT)
     ]
-    for script in (github("Install"), github("Install", GITHUB_NIGHT), *prepared):
+    for script in (action("Install"), github_night("Install"), *prepared):
         assert subprocess.run(["bash", "-n", "-c", script], check=False, capture_output=True).returncode == 0
 
 

@@ -58,6 +58,23 @@ def test_a_campaign_ends_with_all_its_values_and_the_way_to_the_table(
     assert "number of sessions" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("benches")
+def test_the_command_at_the_end_names_the_series_of_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    for number, (plan, against) in enumerate(
+        (
+            (PLAN, ["--against", "connections"]),
+            (PLAN.replace("[series]", "[traffic]").replace("[1000, 2000]", "1000"), []),
+        )
+    ):
+        assert plan.count("[series]") == bool(against)
+        Path("small.toml").write_text(plan)
+        assert run(["run", "small.toml", "--out", f"out-{number}"]) == 0
+        (line,) = (line for line in capsys.readouterr().out.splitlines() if "Tables: " in line)
+        assert line.split()[1:] == ["natgauge", "report", *against, f"out-{number}"]
+        assert run(line.split()[2:]) == 0
+        capsys.readouterr()
+
+
 def test_a_gateway_that_carries_nothing_is_told_after_its_first_repetition_and_first_at_the_end(
     benches: Benches, capsys: pytest.CaptureFixture[str]
 ) -> None:

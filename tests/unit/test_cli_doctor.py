@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from tests.unit.golden import Golden
@@ -11,6 +12,7 @@ from tools import doctor_packages
 
 from natgauge.cli import run
 from natgauge.finding import Finding
+from natgauge.tester.finding import Host
 
 GOOD = Finding("kernel", "ok", "Linux 6.18")
 SLOW = Finding("clock", "warning", "clock source hpet is slow", "boot with clocksource=tsc")
@@ -30,11 +32,28 @@ def test_the_worst_finding_decides_the_exit_status_but_for_single_gateways(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda: findings)
+    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda _host: findings)
     assert run(["doctor", "--json"]) == status
     document = json.loads(capsys.readouterr().out)
     assert document["state"] == state
     assert [finding["name"] for finding in document["findings"]] == [finding.name for finding in findings]
+
+
+def test_a_gateway_that_is_asked_for_by_its_path_decides_the_exit_status(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Seen: an author asked for the own recipe, and was told of an unexpected argument."""
+    asked: list[tuple[str, ...]] = []
+
+    def examine(host: Host) -> list[Finding]:
+        asked.append(host.gateways)
+        return [GOOD, GATEWAY]
+
+    monkeypatch.setattr("natgauge.tester.doctor.examine", examine)
+    own = str(tmp_path / "gateway.toml")
+    assert [run(["doctor", *words, "--json"]) for words in ([], [own], ["linux-ipv4", own])] == [0, 3, 3]
+    assert asked == [(), (own,), ("linux-ipv4", own)]
+    capsys.readouterr()
 
 
 SLOWER = Finding("SMT", "warning", "two threads share each core", "natgauge host tune")
@@ -64,7 +83,7 @@ KERNEL = Finding("kernel", "missing", "Linux 6.1 is older than 6.6", "reboot")
 def test_the_first_line_is_the_answer(
     findings: list[Finding], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
-    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda: findings)
+    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda _host: findings)
     run(["doctor"])
     golden(capsys.readouterr().out.splitlines()[0])
 
@@ -72,7 +91,7 @@ def test_the_first_line_is_the_answer(
 def test_what_is_missing_or_doubtful_has_a_line_with_its_mend_and_the_rest_is_counted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
-    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda: [GOOD, SLOW, WHOLE, ABSENT])
+    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda _host: [GOOD, SLOW, WHOLE, ABSENT])
     assert run(["doctor"]) == 3
     golden(capsys.readouterr().out.splitlines()[1:])
     assert run(["doctor", "-v"]) == 3
@@ -85,7 +104,7 @@ def test_what_is_missing_or_doubtful_has_a_line_with_its_mend_and_the_rest_is_co
 def test_json_has_the_packages_as_a_list_which_the_trial_of_the_wheel_installs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda: [GOOD, ABSENT, GATEWAY, ALL_GATEWAYS])
+    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda _host: [GOOD, ABSENT, GATEWAY, ALL_GATEWAYS])
     run(["doctor", "--json"])
     output = capsys.readouterr().out
     assert [finding["packages"] for finding in json.loads(output)["findings"]] == [

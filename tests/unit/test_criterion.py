@@ -12,6 +12,7 @@ from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
+from natgauge.analysis.unit_frames import bits_of_unit
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability
 from natgauge.records.measurement import Result
@@ -135,6 +136,17 @@ def test_a_transport_and_sizes_that_are_not_usual_stand_in_the_first_line(
 ) -> None:
     result = found(metric, lossy(0.0), {"frame_side": "initiator", **traffic})
     golden(verdict(result, brief=True).splitlines()[0])
+
+
+@pytest.mark.parametrize("stored", [{"frame_size": 64}, {"frame_octets": {"initiator": 64, "responder": 64}}])
+def test_a_mix_whose_mean_no_record_has_is_said_without_one(stored: dict[str, Any]) -> None:
+    """Seen: "64 octets on average", which was the size of frames that no mix has."""
+    mix = {"frame_sizes": "64:7,594:4,1518:1", "frame_side": "initiator"}
+    result = found("throughput", lossy(0.0), {**mix, **stored})
+    assert "average" not in verdict(result, brief=True)
+    assert bits_of_unit("throughput", result.parameters) is None
+    known = {"mean_frame_octets": {"up": {"initiator": 362.0, "responder": 362.0}}}
+    assert "(362 octets on average)" in verdict(found("throughput", lossy(0.0), {**mix, **stored, **known}), brief=True)
 
 
 def test_a_connection_rate_by_tcp_names_no_frame_that_it_does_not_send(golden: Golden) -> None:

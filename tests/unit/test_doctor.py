@@ -16,6 +16,7 @@ from natgauge.agreement.generated import StreamCounts
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError, UsageError
 from natgauge.finding import Finding
+from natgauge.gateways.recipe import load
 from natgauge.host import capabilities, programs
 from natgauge.host.private_folder import HiddenLabsError
 from natgauge.labs.common import locks, namespaces
@@ -379,6 +380,23 @@ def test_a_recipe_of_the_users_that_breaks_a_rule_is_a_finding(root: Path, monke
     assert found.state == "warning"
     assert "mine.toml" in found.what
     assert "mine.toml" in (found.mend or "")
+
+
+def test_only_the_gateways_that_are_asked_for_are_checked_and_one_without_its_files_is_refused(
+    root: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "linux-ipv4.toml"
+    own.write_text(
+        f"{load('linux-ipv4').origin.read_text()}\n[verbs]\nstart = 'nft -f \"$NG_RECIPE_FOLDER/rules.nft\"'\n"
+    )
+    place = host(root, gateways=(str(own), "tayga-nat64"))
+    with pytest.raises(UsageError, match=r"rules\.nft"):
+        examine(place)
+    (tmp_path / "rules.nft").touch()
+    names = [each.name for each in examine(place) if each.name.startswith("gateway ")]
+    assert names == ["gateway linux-ipv4", "gateway tayga-nat64", "gateway packages"]
+    with pytest.raises(UsageError):
+        examine(host(root, gateways=("nope",)))
 
 
 @pytest.mark.parametrize("variable", ["NATGAUGE_PROGRAMS", "NATGAUGE_PATH", "NATGAUGE_GATEWAYS"])

@@ -109,6 +109,12 @@ def test_the_range_of_a_share_in_percent_is_no_percent_of_it() -> None:
     assert main_figure.within(lost) == "50.0 (48.0 to 52.0)"
 
 
+@pytest.mark.parametrize(("middle", "text"), [(10.0, "10.0"), (1.0, "1.00"), (0.1, "0.100")])
+def test_only_a_share_of_a_hundred_percent_is_taken_for_all(middle: float, text: str) -> None:
+    """Seen: 10 % lost the digits that its interval resolves, as 100 % does."""
+    assert main_figure.median(made([0.9 * middle, middle, 1.1 * middle], metric="frame-loss", unit="%")) == text
+
+
 def test_a_bound_has_no_range_but_the_values_of_its_repetitions(golden: Golden) -> None:
     result = made([1e5, 1.1e5], metric="throughput", unit="frames/s", limited_by="tester", parameters=GUEST)
     assert expected_range(result) is None

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natgauge import figure_text, interval_text
+from natgauge.inputs import types
+from natgauge.reports import csv_table
 
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _NUMBER = r"(-?[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?)(?: ([kMGT])\b)?"
@@ -75,11 +77,49 @@ def test_bounds_stay_on_their_side(value: float) -> None:
     assert read(figure_text.at_least(value)) <= stored(value) <= read(figure_text.at_most(value))
 
 
+@given(st.integers(min_value=2**53, max_value=2**80))
+def test_large_integers_keep_their_digits_and_their_bounds(value: int) -> None:
+    assert figure_text.in_full(value) == f"{value:,}"
+    assert read(figure_text.at_least(value)) <= value <= read(figure_text.at_most(value))
+
+
+def test_a_bound_of_an_integer_that_no_float_holds_stays_on_its_side() -> None:
+    value = 9 * 10**17 - 1
+    assert read(figure_text.at_least(value)) <= value
+
+
+@given(st.floats(min_value=2**53, max_value=1e300))
+def test_large_floats_have_no_digits_that_are_not_theirs(value: float) -> None:
+    digits = figure_text.in_full(value).replace(",", "")
+    assert Fraction(digits) == stored(value)
+    assert types.Number().write(value) == digits
+    assert csv_table.written([[interval_text.Written("x", value)]]) == digits
+
+
 @given(_FIGURES, st.floats(0, 1), st.floats(0, 1))
 def test_the_figure_lies_in_what_is_printed_of_it(value: float, below: float, above: float) -> None:
     text = interval_text.resolved(value, value * (1 - below), value * (1 + above))
     half = Fraction(value) * (Fraction(below) + Fraction(above)) / 2
     assert abs(read(text) - Fraction(value)) <= max(half / 10, Fraction(value) / 1000)
+
+
+@given(_FIGURES | _FIGURES.map(lambda value: -value), st.floats(0, 1e6), st.floats(0, 1e6))
+def test_no_figure_that_is_not_0_is_written_as_0(value: float, below: float, above: float) -> None:
+    low, high = value - below * abs(value), value + above * abs(value)
+    texts = [
+        interval_text.resolved(value, low, high),
+        interval_text.with_ends(value, low, high).partition(" (")[0],
+        interval_text.decimals(value, 2),
+        interval_text.significant(value),
+        interval_text.percent(value / 1e6).removesuffix(" %"),
+        interval_text.percent(value, width=high - low).removesuffix(" %"),
+    ]
+    if low != 0 != high:
+        texts += interval_text.span(low, high).split(" to ")
+    for text in texts:
+        # Rounded to two digits at least, it is the figure and not ten times as much.
+        assert re.search("[1-9]", text), (value, text)
+    assert abs(read(texts[0]) / Fraction(value) - 1) <= Fraction(1, 20)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +134,8 @@ def test_the_figure_lies_in_what_is_printed_of_it(value: float, below: float, ab
         ((0, 0, 0.4), "0.0 (0.00 to 0.40)"),
         ((1.5, 1.2, 6), "1.5 (1.2 to 6.0)"),
         ((5_000, 4_000, math.inf), "5,000 (4,000 or more)"),
+        ((9_460.69, 9_000, 2_400_000), "9,500 (9,000 to 2.4 M)"),
+        ((60_000, 50_000, 4_000_000), "60 k (50.0 k to 4.0 M)"),
     ],
 )
 def test_known_figures(figure: tuple[float, float, float], text: str) -> None:

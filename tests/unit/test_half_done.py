@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import io
 import json
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Goes, Kil
 from tests.unit.golden import Golden
 
 from natgauge.cli import run
-from natgauge.records.store import SUMMARY
+from natgauge.records.store import JOURNAL, SUMMARY
 from natgauge.reports.failures import not_ended
 from natgauge.stored.find_results import find
 
@@ -49,6 +50,17 @@ def test_each_form_says_beside_the_figure_how_many_repetitions_it_has(
     page = (tmp_path / "page.html").read_text()
     # In the answer, in the table of the metrics, and in the charts.
     assert page.count(SO_FAR) >= 3
+
+
+def test_a_campaign_that_runs_is_not_told_to_be_continued(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = killed(tmp_path)
+    with (folder / JOURNAL).open("rb") as journal:
+        for runs in (True, False):
+            fcntl.flock(journal, fcntl.LOCK_EX if runs else fcntl.LOCK_UN)
+            assert run(["report", str(folder)]) == 0
+            told = capsys.readouterr().err
+            assert "1 of 1 measurements have not ended" in told
+            assert ("natgauge run" in told) == (not runs)
 
 
 def test_programs_read_both_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -393,14 +393,15 @@ def test_what_no_lab_has_is_told_with_what_to_change(capsys: pytest.CaptureFixtu
 
 
 def test_each_network_and_host_that_no_lab_has_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    ours = "192.0.2.128/25, 203.0.113.0/26, 192.168.10.20, 192.168.10.30-192.168.10.39, 192.168.20.1"
-    # The hosts of a pool, a lab has; the others are no hosts, or everybody.
+    ours = "192.0.2.128/25, 203.0.113.0/26, 192.168.10.30-192.168.10.39, 192.168.30.1"
+    # Nothing matches what is translated to; the others are no hosts, or everybody.
     Path("router.conf").write_text(
         rules("snat to 198.51.100.7")
         + "table ip more { set s { type ipv4_addr; flags interval; elements = { 192.0.2.128/25, 203.0.113.0/26 } }\n"
         + "chain c { ip saddr @s accept; ip saddr { 0.0.0.0/0, 127.0.0.0/8, 224.0.0.0/4, 240.0.0.0/4 } accept\n"
         + "tcp dport 80 dnat to 192.168.10.20; ip daddr 192.168.10.30-192.168.10.39 accept\n"
-        + "dnat ip to tcp dport map { 22 : 192.168.20.1 } } } # 192.168.99.0/24\n"
+        + "dnat ip to tcp dport map { 22 : 192.168.20.1 }; dnat to ip saddr map { 192.168.30.1 : 192.168.31.1 } } }"
+        + " # 192.168.99.0/24\n"
     )
     assert run(["gateways", "new", "one", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
     (said,) = capsys.readouterr().err.splitlines()
@@ -448,6 +449,20 @@ def test_what_rules_name_of_the_traffic_is_found_in_snippets_and_in_files() -> N
 @pytest.mark.parametrize(
     "rule",
     [
+        # No rule matches what packets get, or a text.
+        "tcp dport 80 dnat to 192.168.7.20",
+        "dnat ip to 192.168.7.20:80",
+        "dnat to $WEB",
+        "dnat to 192.168.7.20-192.168.7.29",
+        "dnat to tcp dport map { 22 : 192.168.7.20, 80 : $WEB }",
+        "dnat ip addr . port to tcp dport map { 22 : 192.168.7.20 . 22 }",
+        "dnat to tcp dport map @servers",
+        "snat to 203.0.113.7",
+        "tproxy to 192.168.7.20:99",
+        "dup to 192.168.7.20",
+        "ip daddr set 192.168.7.20 masquerade",
+        'log prefix "for 192.168.7.20 # iifname guests " masquerade',
+        'masquerade comment "192.168.7.0/24, iifname guests"',
         # A lab's inside is 10.0.0.0/16.
         "ip saddr 10.0.0.0/8 masquerade",
         "ip saddr 10.0.0.0/24 masquerade",
@@ -463,9 +478,11 @@ def test_what_rules_name_of_the_traffic_is_found_in_snippets_and_in_files() -> N
     ],
 )
 def test_rules_that_match_in_a_lab_are_not_said_to_match_nothing(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
-    before = "define GUESTS = { 192.168.7.0/24, 192.168.8.0/24 }\n"
+    before = "define GUESTS = { 192.168.7.0/24, 192.168.8.0/24 }\ndefine WEB = 192.168.7.20\n"
     named = "    set guests { type ipv4_addr; flags interval; elements = { 192.168.7.0/24 } }\n"
-    Path("router.conf").write_text(rules(rule, before=before).replace("    chain", f"{named}    chain"))
+    named += "    map servers { type inet_service : ipv4_addr; elements = { 22 : 192.168.7.20 } }\n"
+    masquerading = [rule] if "masquerade" in rule else [rule, "masquerade"]
+    Path("router.conf").write_text(rules(*masquerading, before=before).replace("    chain", f"{named}    chain"))
     asked = ["gateways", "new", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]
     assert run([*asked, "one"]) == 0
     assert capsys.readouterr().err == ""
@@ -474,6 +491,12 @@ def test_rules_that_match_in_a_lab_are_not_said_to_match_nothing(rule: str, caps
         Path("router.conf").write_text(rules(rule, other, before=before).replace("    chain", f"{named}    chain"))
         assert run([*asked, f"other{number}"]) == 0
         assert "match nothing there" in capsys.readouterr().err
+
+
+def test_words_of_rules_translate_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("router.conf").write_text(rules('accept comment "to masquerade, snat to 203.0.113.7"'))
+    assert run(["gateways", "new", "one", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 2
+    assert "masquerade or snat" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ def stored(tmp_path: Path, begun: float = 1_795_696_870.0) -> Path:
             "gateway": "x",
             "title": "A gateway of mine",
             "begun": [begun],
+            "natgauge": "1",
             "cpu": "EPYC",
             "kernel": "6.1",
         },
@@ -92,6 +94,9 @@ def test_figures_as_files_have_the_title_and_the_note(folder: Path, tmp_path: Pa
     # What the only figure is of stands at its axis.
     assert ">Box &amp; co<" in drawing.read_text()
     assert ">mine<" in drawing.read_text()
+    # Seen: a paper's figure did not say when, where and with what it was measured.
+    words = " ".join(re.findall(r">([^<]+)<", drawing.read_text()))
+    assert re.search(r"Measured on\s+2026-11-26,\s+on EPYC,\s+Linux 6\.1;\s+natgauge\s+1\.", words)
 
 
 def test_nothing_is_above_where_nothing_was_given() -> None:

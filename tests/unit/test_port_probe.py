@@ -31,6 +31,12 @@ from natgauge.tester import port_probe
 from natgauge.tester.port_probe import of_peer, probe
 
 
+@pytest.fixture(autouse=True)
+def no_link_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port of these tests has the state that it will keep."""
+    monkeypatch.setattr(port_probe, "LINK_SECONDS", 0.0)
+
+
 def driver(name: str) -> Media:
     return Media(driver=name)
 
@@ -323,6 +329,7 @@ def test_a_link_that_negotiates_its_speed_is_waited_for(  # noqa: PLR0917 - one 
 ) -> None:
     """With igb, `natgauge probe` right after another one found no carrier."""
     seen = iter(carriers)
+    monkeypatch.setattr(port_probe, "LINK_SECONDS", 60.0)
     monkeypatch.setattr(
         port_probe,
         "read_port",

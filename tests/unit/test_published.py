@@ -53,6 +53,12 @@ def test_every_table_of_the_sources_is_there() -> None:
     assert set(NAMES) == figures | tables | mails | others
 
 
+def test_no_two_tables_have_one_title() -> None:
+    """Seen: two lines of the list were the same but for the number of the table."""
+    titles = Counter((table.source, table.title) for table in TABLES.values())
+    assert [title for title, count in titles.items() if count > 1] == []
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_no_derived_figure_is_left_out(name: str) -> None:
     table = TABLES[name]

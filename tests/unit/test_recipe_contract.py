@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,11 +15,13 @@ import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory
 
+from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.gateways import gateway as driver
 from natgauge.gateways.chain import Chain
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
+from natgauge.gateways.needs import refuse_absent_files
 from natgauge.gateways.recipe import VARIABLE, Recipe, available, digest, load
 from natgauge.gateways.recipe_model import VERBS, GatewayLimits, Knobs
 from natgauge.gateways.toml_layers import absent, digests
@@ -26,6 +29,7 @@ from natgauge.host.settings import LocalSetting
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common.device import ThisMachine
 from natgauge.labs.contract import CommandResult
+from natgauge.labs.netns.lab import NetnsLab
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.words import TcpState, Transport
@@ -300,6 +304,36 @@ def test_a_snippet_finds_the_files_next_to_its_recipe(
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        ["measure", "throughput", "--gateway", "mine.toml"],
+        ["compare", "linux-ipv4", "./mine.toml"],
+        ["audit", "--gateway", "mine.toml"],
+        ["plan", "check", "plan.toml"],
+        ["run", "plan.toml"],
+    ],
+    ids=" ".join,
+)
+def test_a_missing_file_of_a_recipe_is_refused_before_anything_is_made(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: labs and results folders were made first, and the comparison of an hour ended at its second gateway."""
+
+    def made(_self: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(NetnsLab, "__enter__", made)
+    monkeypatch.chdir(tmp_path)
+    table = load("linux-ipv4").origin.read_text().replace("linux-ipv4", "mine", 1)
+    Path("mine.toml").write_text(f"{table}\n[verbs]\nstart = 'nft -f \"$NG_RECIPE_FOLDER/rules.nft\"'\n")
+    Path("plan.toml").write_text('gateways = ["linux-ipv4", "mine.toml"]\n[[measure]]\nmetric = "throughput"\n')
+    assert run(words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "rules.nft" in line
+    assert not Path("results").exists()
+
+
+@pytest.mark.parametrize(
     "snippet",
     [
         'nft -f "$NG_RECIPE_FOLDER/my rules.nft"',
@@ -310,7 +344,7 @@ def test_a_snippet_finds_the_files_next_to_its_recipe(
     ],
 )
 def test_a_file_that_a_snippet_makes_or_whose_name_goes_on_is_not_called_missing(snippet: str, tmp_path: Path) -> None:
-    assert absent(snippet, tmp_path) == absent(json.dumps(snippet), tmp_path) == absent(repr([snippet]), tmp_path) == []
+    assert absent([snippet], tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -329,7 +363,26 @@ def test_files_that_a_recipe_names_and_that_are_not_there_are_found(
     snippet: str, missing: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "here.nft").touch()
-    assert absent(json.dumps(snippet), tmp_path) == absent(snippet, tmp_path) == [tmp_path / one for one in missing]
+    assert absent([snippet], tmp_path) == [tmp_path / one for one in missing]
+
+
+@pytest.mark.parametrize(
+    ("snippet", "is_missing"),
+    [
+        ("nft -f $NG_RECIPE_FOLDER/rules.nft", True),
+        # No comment, and no file that is written.
+        ("printf 'a\\n# %s' x; nft -f $NG_RECIPE_FOLDER/rules.nft", True),
+        ('printf "it\'s\\n# %s" x > /dev/null; nft -f $NG_RECIPE_FOLDER/rules.nft', True),
+        ("true\n# $NG_RECIPE_FOLDER/rules.nft", False),
+    ],
+)
+def test_snippets_are_looked_at_as_the_shell_reads_them(snippet: str, tmp_path: Path, *, is_missing: bool) -> None:
+    """Seen: a backslash, an n and a "#" in a text of printf made a comment of what followed."""
+    recipe = load("linux-ipv4")
+    verbs = recipe.verbs.model_copy(update={"start": (snippet,)})
+    mine = recipe.model_copy(update={"verbs": verbs, "origin": tmp_path / "mine.toml"})
+    with pytest.raises(UsageError) if is_missing else nullcontext():
+        refuse_absent_files(mine)
 
 
 def test_a_file_that_is_named_behind_a_quotation_mark_is_part_of_the_digest(tmp_path: Path) -> None:

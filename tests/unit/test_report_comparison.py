@@ -19,7 +19,7 @@ from tests.unit.made_results import made
 
 from natgauge.cli import run
 from natgauge.known_doubts import Grade
-from natgauge.notes import Note
+from natgauge.notes import Note, NoteWord
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate, SearchLimit
 from natgauge.records.store import Store
 from natgauge.reports import comparison
@@ -89,6 +89,52 @@ def test_a_cost_by_rates_is_only_seen_beside_a_doubt_that_could_change_it(doubte
     assert certainties("answer", "up") == {"seen"}
     assert certainties("answer", "up", fail_above=0.5, decided=True, above=False) == {"seen"}
     assert certainties("interval", "up") == certainties("answer", "new") == {"sure"}
+
+
+def in_order(order: str) -> str:
+    return re.sub(r"[^<≈]", "", order.partition(" (≈")[0])
+
+
+@pytest.mark.parametrize("word", ["log dropped", "other traffic"])
+def test_a_doubt_of_the_comparison_makes_no_answer_sure_in_any_form(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], word: NoteWord
+) -> None:
+    """By slices doubts are in the notes, and all was "Sure" beside "logs had no room for messages"."""
+
+    def record(grade: Grade | None) -> ComparisonRecord:
+        notes = () if grade is None else (Note(word, "own text", grade=grade),)
+        every = [estimate(), estimate("third", 1.0, 0.99, 1.01, verdict="no difference")]
+        own = compared(every, notes=notes, fail_above=0.5, decided=True, above=False)
+        below = {
+            name: tuple(one.model_copy(update={"above": False}) for one in estimates)
+            for name, estimates in (("estimates", own.estimates), ("control", own.control))
+        }
+        return own.model_copy(update=below)
+
+    for grade, certainty in ((None, "sure"), ("interval", "sure"), ("answer", "seen")):
+        own, is_grave = record(grade), grade == "answer"
+        said = [one for one in comparison.sentences(own) if one.certainty is not None]
+        assert {(one.certainty, one.doubts) for one in said} == {(certainty, (word,) if is_grave else ())}
+        assert (word in comparison.comment(own).splitlines()[0]) is is_grave
+        folder = str(keep(tmp_path / str(grade), own))
+        assert run(["report", "--format", "json", folder]) == 0
+        (found,) = json.loads(capsys.readouterr().out)["comparisons"]
+        assert {one["certainty"] for one in found["answers"]} - {None} == {certainty}
+        for form in (comparison.text(own), comparison.comment(own), " ".join(comparison.sheet(own).below)):
+            assert form.count("own text") == (grade is not None)
+        assert any(word in doubt for doubt in comparison.sheet(own).doubts) is is_grave
+
+
+def test_the_order_says_less_only_where_no_doubt_could_change_it() -> None:
+    dear = [estimate("a", 1.2, 1.19, 1.21), estimate("b", 1.5, 1.49, 1.51)]
+    plain = compared(dear, by="rates", slices=None, forwarding_nanoseconds={})
+    assert in_order(order_of(plain)) == "<<"
+    doubts: dict[Quantity, tuple[Note, ...]] = {"up": (Note("idle cores", "x", grade="answer"),)}
+    for label, signs in ((BASELINE, "≈≈"), ("a", "≈≈"), ("b", "≈≈"), (CONTROL, "<<")):
+        own = [one.model_copy(update={"doubts": doubts}) if one.label == label else one for one in plain.gateways]
+        assert in_order(order_of(plain.model_copy(update={"gateways": tuple(own)}))) == signs
+    noted = plain.model_copy(update={"notes": (Note("log dropped", "x", grade="answer"),)})
+    assert in_order(order_of(noted)) == "≈≈"
 
 
 def test_what_surely_costs_less_does_so_than_all_that_follow(golden: Golden) -> None:

@@ -168,7 +168,7 @@ def test_a_table_of_a_paper_floats_with_caption_machine_and_label(
         ([], "gateway-0: new connections per second, each with a reply"),
         (["--title", "50 % & ½ ± 1."], r"50 \% \& ½ $\pm$ 1"),
     ):
-        assert run(["report", "--format", "latex", str(where), *words]) == 0
+        assert run(["report", "--format", "latex", "-v", str(where), *words]) == 0
         found = capsys.readouterr().out
         (caption,) = re.findall(r"^\\caption\{(.*)\}$", found, re.MULTILINE)
         assert caption.startswith(f"{title}. Measured on 2026-11-26, on EPYC 9\\_4, Linux 6.1")
@@ -184,6 +184,40 @@ def test_a_table_of_a_paper_floats_with_caption_machine_and_label(
         assert opened == []
         (columns,) = re.findall(r"\\begin\{tabular\}\{(\w+)\}", found)
         assert {len(row) for row in cells_of("latex", found)} == {len(columns)}
+
+
+def test_a_table_of_a_paper_has_a_median_for_each_result_and_every_row_only_by_v(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: 50 rows for six figures, whose ranges were others than those of the figure beside it."""
+    for number in range(6):
+        gateway, connections = f"g{number % 2}", 10 ** (number // 2)
+        folder(tmp_path, *results(1, gateway=gateway, connections=connections, destination_port_count=connections))
+        (tmp_path / "summary.json").rename(tmp_path / f"{number}.json")
+        (tmp_path / f"r{number}").mkdir()
+        (tmp_path / f"{number}.json").rename(tmp_path / f"r{number}" / "summary.json")
+    said = {"of runs": "another run on the same machine", "of values": "are of the measured values alone"}
+
+    def shown(*words: str) -> tuple[list[list[str]], set[str]]:
+        assert run(["report", "--format", "latex", str(tmp_path), *words]) == 0
+        found = capsys.readouterr().out
+        return cells_of("latex", found), {name for name, sentence in said.items() if sentence in found}
+
+    series, ranges = shown("--against", "connections")
+    assert [row[0].partition(" (")[0] for row in series] == [
+        "number of sessions", "destination ports",
+        "validated-connection-rate of g0", "validated-connection-rate of g1",
+    ]  # fmt: skip
+    assert {len(row) for row in series} == {4}
+    assert all("pm" in cell or " to " in cell for row in series[2:] for cell in row[1:]), series
+    assert ranges == {"of runs"}
+    matrix, ranges = shown()
+    assert [len(matrix), ranges] == [7, {"of runs"}]
+    for words in ([], ["--against", "connections"]):
+        every, ranges = shown("-v", *words)
+        assert len(every) > 15
+        assert [row[0] for row in every if "percentile" in row[0]]
+        assert ranges == {"of values"}
 
 
 def test_tables_of_one_paper_have_labels_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.store import Store
 from natgauge.reports import markdown, text
 from natgauge.reports.collected import Stored, StoredResults
-from natgauge.reports.failures import BrokenMeasurement, broken_of, without_result, without_result_yet
+from natgauge.reports.failures import BrokenMeasurement, broken_of, lacks_of, without_result, without_result_yet
 from natgauge.reports.heading import heading
 from natgauge.reports.many import doubts_of, is_wanted, sheet
 from natgauge.stored.find_results import find
@@ -153,7 +153,7 @@ def test_what_broke_of_a_campaign_is_in_the_report(tmp_path: Path, capsys: pytes
         assert "of linux-ipv4" in line
         assert "nftables-nat44" not in line
     stored = StoredResults((), (), campaigns=(tmp_path / "out",))
-    assert {each.cause for each in broken_of(stored)} == {"linux-ipv4: does not come up"}
+    assert {each.cause for each in broken_of(stored, lacks_of(stored))} == {"linux-ipv4: does not come up"}
 
 
 @pytest.mark.parametrize("conditions", ["same", "others"])
@@ -168,7 +168,7 @@ def test_what_another_folder_of_the_report_has_under_the_same_conditions_is_not_
         campaign(path, Benches(breaks=breaks), plan=plan)
     folders = [broke / "out", again / "out"]
     found = find(folders)
-    missing = broken_of(found)
+    missing = broken_of(found, lacks_of(found))
     assert len(missing) == (0 if conditions == "same" else 4)
     # Next to the result of other conditions it is said which campaign lacks one.
     assert {one.where for one in missing} <= {f" in {broke / 'out'}"}
@@ -180,7 +180,8 @@ def test_what_another_folder_of_the_report_has_under_the_same_conditions_is_not_
     assert ("No result: " in told) == (conditions == "others")
     assert all(one.where in told for one in missing)
     # Alone, the folder lacks them.
-    assert len(broken_of(find([broke / "out"]))) == 4
+    alone = find([broke / "out"])
+    assert len(broken_of(alone, lacks_of(alone))) == 4
 
 
 def test_what_a_campaign_has_not_begun_is_counted_in_the_report(
@@ -195,19 +196,29 @@ def test_what_a_campaign_has_not_begun_is_counted_in_the_report(
         campaign(tmp_path / "half", Benches(breaks=breaks, killed=Dies(sum(whole.trials.values()) // 6)))
     folder = tmp_path / "half" / "out"
     found = find([folder])
-    left = 8 - len(found.results) - len(broken_of(found))
+    left = 8 - len(found.results) - len(broken_of(found, lacks_of(found)))
     assert left > 0
-    (told,) = without_result_yet(found)
-    assert re.findall(r"\d+", told) == [str(left), "8"]
-    for form in ("text", "markdown"):
+    (told,) = without_result_yet(lacks_of(found))
+    assert re.findall(r"\d+", told)[:2] == [str(left), "8"]
+    # Which they are, told apart.
+    assert told.count("nftables-nat44-connections-") == min(left, 4)
+    for form in ("text", "markdown", "latex"):
         assert run(["report", str(folder), "--format", form]) == 0
-        assert told in capsys.readouterr().out
+        shown = capsys.readouterr().out
+        assert told in shown
+        # Readers of a paper have no folder to ask.
+        assert ("natgauge status" in shown) == (form != "latex")
+        assert "No result: " in shown
     page = tmp_path / "page.html"
     assert run(["report", str(folder), "--html", str(page)]) == 0
     assert told in page.read_text()
     golden(told)
+    assert run(["report", str(folder), "--svg", str(tmp_path / "figures")]) == 0
+    for drawing in (tmp_path / "figures").iterdir():
+        words = re.sub(r"\s+", "", "".join(re.findall(r">([^<]+)<", drawing.read_text())))
+        assert told.replace(" ", "") in words
     # A second campaign of the same plan has them all.
-    assert not list(without_result_yet(find([folder, tmp_path / "whole" / "out"])))
+    assert not list(without_result_yet(lacks_of(find([folder, tmp_path / "whole" / "out"]))))
 
 
 def test_what_did_not_end_is_named_even_where_its_plan_is_damaged(tmp_path: Path) -> None:
@@ -217,5 +228,5 @@ def test_what_did_not_end_is_named_even_where_its_plan_is_damaged(tmp_path: Path
     ):
         folder.mkdir()
         (folder / "plan.json").write_text(plan)
-    (told,) = without_result(StoredResults((), tuple(folders)))
+    (told,) = without_result(StoredResults((), tuple(folders)), [])
     assert told.endswith(": latency of a, damaged.")

@@ -254,6 +254,18 @@ def test_a_chart_over_cores_has_the_ideal_and_one_over_connections_a_band() -> N
     assert many[0]["encoding"]["x"]["scale"]["type"] == "log"
 
 
+@pytest.mark.parametrize("times", [1, 100])
+def test_a_caption_says_which_axes_are_logarithmic(times: int) -> None:
+    """Seen: the axis of values was logarithmic, and the caption named the other one alone."""
+    group = groups_of([rate("a", 1e5 * value, 1, count) for value, count in ((1, 1000), (times, 10_000))])[0]
+    drawn = next(
+        layer["encoding"] for layer in group.figures[0].spec["layer"] if {"x", "y"} <= layer["encoding"].keys()
+    )
+    assert [drawn[name]["scale"]["type"] for name in "xy"] == ["log", "log" if times > 1 else "linear"]
+    for caption in (group.caption, group.figures[0].caption):
+        assert ("Both axes are logarithmic" in caption) == (times > 1)
+
+
 def test_the_line_of_ideal_scaling_lies_within_a_logarithmic_axis() -> None:
     results = [rate(gateway, value, count, 1000) for gateway, value in (("a", 1e6), ("b", 1e4)) for count in (1, 8)]
     layers = groups_of(results)[0].figures[0].spec["layer"]

@@ -13,7 +13,7 @@ from natgauge.errors import UsageError
 from natgauge.records.measurement import Result
 from natgauge.reports import draft, latex, markdown, text
 from natgauge.reports.labels import text_of
-from natgauge.reports.pivot import of_metrics, sheet
+from natgauge.reports.pivot import of_medians, of_metrics, sheet
 
 UNITS = {"connection-rate": "connections/s", "throughput": "frames/s"}
 
@@ -243,6 +243,36 @@ def test_every_metric_of_every_device_at_a_glance(golden: Golden) -> None:
     golden(shown.doubts)
     with golden.raises(UsageError):
         of_metrics([doubted, one("throughput", "iptables", 2, 742_300.0)])
+
+
+def test_a_table_of_medians_has_bounds_where_something_else_limited_a_result() -> None:
+    """Seen: the median of a rate that the tester limited stood in the table as the device's."""
+    limited = one("throughput", "x", 2, 4e5, limited_by="tester")
+    series = [one("throughput", "x", 1, 3e5), limited]
+    for line in (of_medians(series, "cores").lines[-1], of_metrics(series, ["x 1", "x 2"]).lines[-1]):
+        assert line.cells[-1].startswith("at least ")
+    assert of_metrics([limited]).lines[1].cells[0].startswith("at least ")
+
+
+def test_a_series_alone_has_a_row_for_each_device_and_inputs_that_change_with_the_columns() -> None:
+    series = [
+        one("throughput", gateway, cores, 1e5 * cores, parameters={"connections": 1000 * cores, "table_size": 4096})
+        for gateway in ("x", "y")
+        for cores in (1, 2)
+    ]
+    shown = of_medians(series, "cores")
+    unit = "throughput of {} (frames/s in each direction)"
+    assert [line.heading for line in shown.lines] == [
+        "device cores", "number of sessions", unit.format("x"), unit.format("y"),
+    ]  # fmt: skip
+    assert shown.lines[1].cells == ("1,000", "2,000")
+    (alike,) = (note for note in shown.notes if "4,096" in note)
+    assert not [note for note in shown.notes if "different conditions" in note]
+    assert "placement" not in alike
+    other = [
+        one("throughput", "z", cores, 1e5, parameters={"connections": 1000 * cores, "ring": 512}) for cores in (1, 2)
+    ]
+    assert [note for note in of_medians([*series, *other], "cores").notes if "different conditions" in note]
 
 
 def test_at_a_glance_rates_of_one_direction_and_of_both_have_columns_of_their_own(golden: Golden) -> None:

@@ -162,6 +162,11 @@ def test_every_setting_of_every_procedure_is_described_with_its_unit() -> None:
             assert described.group in GROUPS
 
 
+def test_a_parameter_that_is_a_whole_number_has_all_its_digits() -> None:
+    result = made([1.0], parameters={"connections": 2**53 + 1})
+    assert result.number("connections") == 2**53 + 1
+
+
 def test_settings_and_repetitions_of_a_measurement_are_those_that_were_run() -> None:
     settings = connection_rate.ConnectionRateSettings(connections=1000, placement="isolated", repeat=2)
     asked = Parameters.grouped(settings={"connections": 1000, "frame_timeout_seconds": None}, device={"gateway": "x"})

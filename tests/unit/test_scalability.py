@@ -32,6 +32,10 @@ PREVIOUS = "median / previous median over "
 WORSE = "degradation over "
 
 
+RATE: dict[str, Any] = {"metric": "connection-rate", "unit": "connections/s"}
+DEVICE: dict[str, Any] = {"gateway": "nat", "kind": "nat44", "device_cores": 1}
+
+
 def result(median: float, metric: str = "throughput", unit: str = "frames/s", **parameters: Any) -> Result:
     """A result of a device on one core, told apart by its parameters."""
     common = {"gateway": "nat", "kind": "nat44", "device_cores": 1, "source_address_count": 1}
@@ -169,6 +173,88 @@ def test_the_order_of_the_columns_changes_nothing() -> None:
         assert {one.median: value for one, value in found} == expected
 
 
+#: Parameters of a device, of addresses and of ports that a plan may vary beside the connections.
+OTHERS: list[tuple[str, Any, Any]] = [
+    ("hash_size", 1024, 65_536), ("udp_timeout", 30, 300), ("source_address_count", 1, 100),
+    ("source_port_count", 100, 60_000),
+]  # fmt: skip
+
+
+def grid(other: str, few: Any, many: Any, **grown: Any) -> list[Result]:
+    """A series over connections and another parameter: with more of the other, 3 and 4 times as much."""
+    return [
+        made([median] * 6, **RATE, parameters={**DEVICE, "connections": connections, other: value, **grown})
+        for connections, value, median in (
+            (1000, few, 100_000.0), (1000, many, 300_000.0), (100_000, few, 50_000.0), (100_000, many, 200_000.0),
+        )
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("other", "few", "many"), OTHERS)
+def test_a_series_over_two_parameters_pairs_only_points_that_agree_in_the_other(
+    other: str, few: Any, many: Any
+) -> None:
+    results = grid(other, few, many)
+    ratios = {100_000.0: None, 300_000.0: None, 50_000.0: 0.5, 200_000.0: 2 / 3}
+    for order in permutations(results):
+        found = zip(order, values(f"{PREVIOUS}sessions", *order), strict=True)
+        assert {one.median: value for one, value in found} == pytest.approx(ratios)
+        # Of the whole series neither the lowest nor the highest ratio is 2, of 200 k to 100 k.
+        (grown,) = [sentence.text for sentence in answers(order) if sentence.certainty is not None]
+        assert "0.50 to 0.67 times" in grown
+        (group,) = question_figures(order, [()] * 4, looks_of(order, []))
+        shown = {figure.title: {(row[1], row[2]) for row in figure.data} for figure in group.figures}
+        assert sorted(map(sorted, shown.values())) == [
+            [("1,000", "100,000"), ("100,000", "50,000")], [("1,000", "300,000"), ("100,000", "200,000")]
+        ]  # fmt: skip
+        assert len(shown) == 2
+
+
+def test_of_several_devices_that_forward_the_most_alike_is_the_reference() -> None:
+    gateways = [made([rate], **RATE, parameters={**DEVICE, "hash_size": size}) for rate, size in ((10.0, 1), (20.0, 2))]
+    forwarding = [
+        made([rate], **RATE, parameters={**DEVICE, **FORWARDS, "hash_size": size})
+        for rate, size in ((40.0, 1), (50.0, 2))
+    ]
+    for order in permutations([*gateways, *forwarding]):
+        found = zip(order, values("share of plain forwarding", *order), strict=True)
+        assert {one.median: value for one, value in found} == {10.0: 25.0, 20.0: 40.0, 40.0: None, 50.0: None}
+
+
+def test_an_unlike_point_is_none_where_its_own_was_not_measured() -> None:
+    few, _, _, more = grid("hash_size", 1024, 65_536)
+    beside = grid("hash_size", 1024, 65_536)[2]
+    assert values(f"{PREVIOUS}sessions", few, beside, more) == [None, 0.5, None]
+    # What varies with the connections follows them where each has a value of its own.
+    assert values(f"{PREVIOUS}sessions", few, more) == [None, 2.0]
+
+
+@given(st.permutations(range(12)))
+def test_no_answer_and_no_ratio_depends_on_the_order_of_folders(order: list[int]) -> None:
+    """Two tables and a limit that grows with each, on one to three points of each, twice."""
+    results = [
+        made(
+            [1000.0 * (place + 7) * (run + 3)] * 6,
+            **RATE,
+            parameters={**DEVICE, "connections": connections, "hash_size": size, "table_size": 2 * size},
+            results=f"{connections}-{size}-{run}",
+        )
+        for place, (connections, size) in enumerate(
+            [(1000, 64), (1000, 128), (4000, 64), (4000, 128), (16_000, 64), (64_000, 128)]
+        )
+        for run in range(2)
+    ]
+    shuffled = [results[at] for at in order]
+
+    def said(every: list[Result]) -> tuple[object, ...]:
+        rows = [[(one.results, one_row.name, each.value, each.doubt) for one, each in zip(every, one_row.comparisons,
+                 strict=True)] for one_row in derived_rows(every)]  # fmt: skip
+        grown = [sentence.text for sentence in answers(every) if sentence.certainty is not None]
+        return sorted(str(cell) for one_row in rows for cell in one_row), sorted(grown)
+
+    assert said(shuffled) == said(results)
+
+
 @given(st.lists(st.floats(min_value=1, max_value=1e8), min_size=2, max_size=5))
 def test_the_last_degradation_follows_from_the_steps(medians: list[float]) -> None:
     series = [sessions(median, 10**power) for power, median in enumerate(medians)]
@@ -202,7 +288,6 @@ def limited(values: list[float], by: str, upper: float | None = None, **paramete
 
 
 FORWARDS: dict[str, Any] = {"gateway": "linux-ipv4", "kind": "routing"}
-RATE: dict[str, Any] = {"metric": "connection-rate", "unit": "connections/s"}
 
 
 def forms(results: list[Result]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from tests.plans import OneTrial
 from tests.unit.counted import make_counts, make_outcome
 from tests.unit.golden import Golden
+from tests.unit.made_results import made
 
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.procedures.kit.events import Bounds
@@ -22,6 +24,7 @@ from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search.binary_search import SearchPlan, search
 from natgauge.procedures.kit.search.invalid_trials import MOST_LOST_REPEATS, TESTER_REPEATS
 from natgauge.procedures.kit.time_budget import OutlastedError, TimeUpError
+from natgauge.reports.doubtful import stated
 from natgauge.words import LimitedBy, Verdict
 
 TOP = 16e6
@@ -230,6 +233,17 @@ def test_a_third_collapse_at_a_load_that_was_put_off_is_its_failure() -> None:
     assert len(found.attempts) == len(answers)
     assert (found.value, found.upper) == (50_000, 100_000)
     assert "ended early" not in {note.word for note in found.notes}
+
+
+@pytest.mark.parametrize("trials", [1, 2, 4])
+def test_where_the_trials_are_at_their_end_a_device_that_passed_all_is_not_the_limit(trials: int) -> None:
+    """Seen: "limited by the device", which had passed whatever was tried."""
+    found = find(lambda _load: PASS, plan(start=1000, most_trials=trials))
+    assert (len(found.attempts), found.upper, found.limited_by) == (trials, None, "ranges")
+    assert found.value == max(one.load for one in found.attempts)
+    assert [note.word for note in found.notes] == ["ended early"]
+    result = made([found.value], limited_by=found.limited_by, doubts=[{**asdict(found.notes[0]), "grade": "answer"}])
+    assert (stated(result).lower, stated(result).upper) == (found.value, math.inf)
 
 
 def test_a_device_that_is_gone_before_a_load_failed_is_the_limit() -> None:

@@ -154,6 +154,43 @@ def test_without_a_time_out_nobody_can_tell_how_much_of_the_table_is_filled(gold
         assert sizings([OPEN, NEW], known)[0].fits(400) == "carries"
 
 
+def test_a_table_that_was_not_looked_at_is_named_with_the_answer(golden: Golden) -> None:
+    """Seen: "carries 400 subscribers", of a gateway whose table was full with a tenth of them."""
+    kept = made([1000.0] * 2, metric="connection-rate", unit="connections/s", parameters={OWN_TIMEOUT: 120})
+    for asked, results, unseen in (
+        (Subscribers(400, new=1.0), [NEW], True),
+        (Subscribers(400, new=0.1, megabits=A_FRAME), [NEW, FRAMES], True),
+        (Subscribers(400, new=1.0, connections=1.0), [NEW], False),
+        (Subscribers(400, new=1.0, kept=1.0), [NEW], False),
+        (Subscribers(400, new=1.0), [kept], False),
+        (Subscribers(400, connections=1.0), [OPEN], False),
+        (Subscribers(400, new=1.0, megabits=A_FRAME), [NEW_OF_PLAIN, FRAMES_OF_PLAIN], False),
+    ):
+        found = sizings(results, asked)
+        (shown,) = document(found, asked)["gateways"]
+        assert shown["not_looked_at"] == (["open connections"] if unseen else [])
+        if unseen:
+            golden(shown["text"])
+
+
+def test_no_digit_is_of_the_arithmetic_of_floats() -> None:
+    """Seen: "0.30000000000000004 connections each", and of 33 connections room for 29 times 1.1."""
+    parameters = {"table_size": 33, "placement": "external"}
+    rate = made([1000.0] * 2, metric="connection-rate", unit="connections/s", parameters=parameters)
+    asked = Subscribers(30, new=1.1, kept=1)
+    (sizing,) = found = sizings([rate], asked)
+    assert "at most 30 subscribers" in text(found, asked)
+    assert [limit.subscribers.upper for limit in sizing.limits if limit.ended == "open connections"] == [30]
+    small = Subscribers(10, new=0.1, kept=3, connections=0.1)
+    (shown,) = document(sizings([rate], small), small)["gateways"]
+    assert shown["entries_each"] == 0.3
+    assert "0.30000" not in text(sizings([rate], small), small)
+    (many,) = document(sizings([NEW], replace(small, number=3)), replace(small, number=3))["gateways"]
+    assert [limit["all"] for limit in many["limits"]] == [0.3]
+    needed = Subscribers(10, new=1.1, kept=1)
+    assert "--connections 11" in text(sizings([NEW], needed), needed)
+
+
 def test_new_connections_fill_a_table_of_which_nothing_else_is_asked() -> None:
     asked = Subscribers(400, new=1.0, kept=120)
     (sizing,) = sizings([OPEN, NEW], asked)
@@ -390,7 +427,10 @@ def test_the_throughput_of_the_next_larger_frames_counts() -> None:
     ]  # fmt: skip
 
 
-MIX = {"frame_sizes": "64:7,594:4,1518:1", "mean_frame_octets": {"up": {"initiator": 361.8, "responder": 361.8}}}
+MIX = {
+    "frame_sizes": "64:7,594:4,1518:1",
+    "mean_frame_octets": {way: {"initiator": 361.8, "responder": 361.8} for way in ("up", "down")},
+}
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,8 @@ def readable(printed: str, *, json_document: bool) -> str:
     """JSON and wide tables of values, with a line for each value or column."""
     if json_document:
         return json.dumps(json.loads(printed), indent=1)
-    if all(len(line) < WIDE for line in printed.splitlines()):
+    # A caption is a paragraph in one line.
+    if all(len(line) < WIDE or line.startswith("\\caption") for line in printed.splitlines()):
         return printed
     return "\n".join(" | ".join(column) for column in zip(*csv.reader(printed.splitlines()), strict=True))
 

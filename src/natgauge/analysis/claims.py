@@ -15,7 +15,7 @@ from natgauge.analysis.between_runs import Sitting, sitting_of
 from natgauge.analysis.comparing import comparable
 from natgauge.analysis.conditions import Work, figure_of, work_of
 from natgauge.analysis.contrast import Contrast, better, contrast
-from natgauge.analysis.scalability import CORES, SESSIONS, Axis, varied_with
+from natgauge.analysis.scalability import CORES, SESSIONS, Axis, lines, steady, varied_with
 from natgauge.records.measurement import Result
 from natgauge.statistics.interval import CONFIDENCE
 
@@ -121,21 +121,24 @@ def work(result: Result) -> Work:
 def alike(results: Sequence[Result], about: Collection[str]) -> list[list[Result]]:
     """Return sets of results that differ in nothing that moves the figure, except for parameters named in `about`.
 
-    Gateways of a set do the same work, even where `about` has the device.
+    Gateways of a set do the same work, even where `about` has the device. What is in a set does not depend on the order
+    of the results.
     """
 
     def is_alike(first: Result, second: Result) -> bool:
         return work(first) == work(second) and not comparable(first, second, except_for=about)
 
     sets: list[list[Result]] = []
-    for result in results:
+    for result in sorted(results, key=steady):
         # Of those that are alike to one without a table of its host, two may have different ones.
         own = next((each for each in sets if all(is_alike(one, result) for one in each)), None)
         if own is None:
             sets.append([result])
         else:
             own.append(result)
-    return sets
+    place = {id(result): at for at, result in enumerate(results)}
+    in_order = [sorted(each, key=lambda one: place[id(one)]) for each in sets]
+    return sorted(in_order, key=lambda each: place[id(each[0])])
 
 
 def on_one_axis(results: Sequence[Result], varied: Collection[str] = ()) -> list[list[Result]]:
@@ -156,10 +159,14 @@ def on_one_axis(results: Sequence[Result], varied: Collection[str] = ()) -> list
 
 
 def series(results: Sequence[Result], axis: Axis) -> list[list[Result]]:
-    """Return measurement series along an axis, each with two positions at least, in rising order of the positions."""
+    """Return measurement series along an axis, each with two positions at least, in rising order of the positions.
+
+    What varies with the axis follows it; else there is a series for each of its values.
+    """
     known = [result for result in results if (at := result.number(axis.parameter)) or (at == 0 and axis.has_zero)]
     sets = alike(known, varied_with(axis.parameter) | _TIME)
-    rising = [sorted(each, key=lambda result: result.number(axis.parameter) or 0) for each in sets]
+    every = [line for each in sets for line in lines(each, axis)]
+    rising = [sorted(each, key=lambda result: (result.number(axis.parameter) or 0, steady(result))) for each in every]
     return [each for each in rising if each[0].number(axis.parameter) != each[-1].number(axis.parameter)]
 
 

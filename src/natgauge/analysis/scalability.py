@@ -7,13 +7,15 @@ A measurement series contains results of one metric and one device that differ o
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Literal
 
 from natgauge.analysis import contrast, derived
-from natgauge.analysis.comparing import comparable
+from natgauge.analysis.comparing import Difference, comparable
+from natgauge.figure_text import at_least, at_most
 from natgauge.figure_text import number as written
 from natgauge.records.measurement import FUNCTIONAL, Result
 
@@ -23,7 +25,7 @@ _CORES: Final = frozenset({"device_cores", "device_queues", "cores"})
 #: What the share of forwarding is about: all that belongs to the device.
 _DEVICE: Final = frozenset({"device"})
 #: Ranges grow with what is made of them.
-_RANGES: Final = frozenset(
+RANGES: Final = frozenset(
     {"source_address_count", "source_port_count", "destination_address_count", "destination_port_count"}
 )
 
@@ -50,9 +52,9 @@ class Axis:
 
 CORES: Final = Axis("cores", "device_cores", _CORES)
 #: A larger table asks for a larger limit, more buckets, and a longer time until it is full (RFC 9693 section 5.1).
-SESSIONS: Final = Axis("sessions", "connections", _RANGES | {"connections", "table_size", "hash_size", "udp_timeout"})
+SESSIONS: Final = Axis("sessions", "connections", RANGES | {"connections", "table_size", "hash_size", "udp_timeout"})
 #: Clients share the same number of connections as before.
-HOSTS: Final = Axis("hosts", "source_address_count", _RANGES)
+HOSTS: Final = Axis("hosts", "source_address_count", RANGES)
 #: Connections that are opened while frames are sent.
 NEW: Final = Axis("new", "new_rate", frozenset({"new_rate", "four_tuples"}), has_zero=True)
 AXES: Final = (CORES, SESSIONS, HOSTS)
@@ -73,11 +75,42 @@ def varied_with(name: str) -> frozenset[str]:
     return frozenset({name}) | grown | _ALSO_VARIED.get(name, frozenset())
 
 
+def lines(results: Sequence[Result], axis: Axis) -> list[list[Result]]:
+    """Split alike results so that along each line whatever varies with the axis follows it: one value at each position.
+
+    Of the parameters that do not, each line has one value, as of a series over two parameters. Neither the lines nor
+    what is in them depend on the order of the results.
+    """
+    values = {
+        name: [str(result.parameter(name)) for result in results]
+        for name in sorted(varied_with(axis.parameter) - {axis.parameter})
+    }
+    positions = [_position(result, axis) for result in results]
+    free = [name for name, own in values.items() if len(set(zip(positions, own, strict=True))) > len(set(positions))]
+    if not free:
+        return [list(results)]
+
+    def alone(name: str) -> tuple[int, int]:
+        """How many values have a single position, which makes no line, and how many there are."""
+        counts = Counter(value for value, _ in set(zip(values[name], positions, strict=True)))
+        return sum(count == 1 for count in counts.values()), len(counts)
+
+    own = values[min(free, key=alone)]
+    parts = ([one for one, at in zip(results, own, strict=True) if at == value] for value in dict.fromkeys(own))
+    return [line for part in parts for line in lines(part, axis)]
+
+
+def steady(result: Result) -> tuple[str, str, tuple[float, ...]]:
+    """Return a key that puts results into the same order, however they were named."""
+    return str(sorted(result.parameters.flat().items())), result.results or "", result.values
+
+
 #: The remark on a share of forwarding of which both rates contain the tester's own work.
 WITH_TESTER: Final = (
     "in shared placement both rates contain the tester's own work, so that the device's share of plain forwarding is "
     "farther from 100 %; natgauge measure cost measures it without that"
 )
+_OF_BOTH: Final = "is what both rates allow, and in shared placement both contain the tester's own work"
 #: Whether the true value is equal to the given value, at most it, or at least it.
 Bound = Literal["", "<=", ">="]
 
@@ -136,8 +169,10 @@ def scale_up(result: Result, results: Sequence[Result]) -> Comparison:
     if cores < 2 or not _is_rate(result):
         return Comparison()
 
+    references = [other for other in _beside(result, results, CORES) if other.device_cores == 1]
+
     def is_reference(other: Result) -> bool:
-        return other.gateway == result.gateway and other.device_cores == 1
+        return any(other is each for each in references)
 
     def compute(value: float, reference: float) -> float:
         return derived.relative_scale_up(value, cores, reference)
@@ -154,7 +189,12 @@ def of_forwarding(result: Result, results: Sequence[Result]) -> Comparison:
         return share
     # The tester's own work is the same in both, and makes them more alike.
     own: Bound = "<=" if share.value <= 100 else ">="
-    return replace(share, bound=own, note=WITH_TESTER) if share.bound in ("", own) else share
+    if share.bound in ("", own):
+        return replace(share, bound=own, note=WITH_TESTER)
+    # What limited one of both leaves the other end: nothing is certain of the device's share.
+    known = f"at least {at_least(share.value)}" if share.bound == ">=" else f"at most {at_most(share.value)}"
+    place = next(at for at, other in enumerate(results) if other is share.reference)
+    return Comparison(doubt=f"it may be anything: {known} % {_OF_BOTH}", other=place)
 
 
 def to_previous(result: Result, results: Sequence[Result], axis: Axis) -> Comparison:
@@ -211,13 +251,24 @@ def _earlier(result: Result, results: Sequence[Result], axis: Axis) -> list[Resu
     """Return results of this metric and device at lower positions on this axis and equal positions on other axes."""
     here = _position(result, axis)
     fixed = [other for other in AXES if other.parameter not in axis.about_of(result)]
+    if not here:
+        return []
     return [
         other
-        for other in results
-        if (other.metric, other.gateway) == (result.metric, result.gateway)
-        and 0 < _position(other, axis) < here
+        for other in _beside(result, results, axis)
+        if 0 < _position(other, axis) < here
         and all(_position(other, each) == _position(result, each) for each in fixed)
     ]
+
+
+def _beside(result: Result, results: Sequence[Result], axis: Axis) -> list[Result]:
+    """Return results of this metric and device: those of its line, and those that it is not comparable with."""
+    own = [other for other in results if (other.metric, other.gateway) == (result.metric, result.gateway)]
+    about = axis.about_of(result)
+    alike = [other for other in own if other is result or not comparable(result, other, except_for=about)]
+    line = next(line for line in lines(alike, axis) if any(one is result for one in line))
+    apart = {id(one) for one in alike} - {id(one) for one in line}
+    return [other for other in own if id(other) not in apart]
 
 
 def _routes(result: Result) -> bool:
@@ -235,7 +286,7 @@ def _compare(
     about: Collection[str],
     compute: Callable[[float, float], float],
 ) -> Comparison:
-    """Hold a result against the first one it is comparable with; where none is, the nearest says why.
+    """Hold a result against the one it differs least from of those it is comparable with; else the nearest says why.
 
     `compute` makes the figure of this result's value and the reference's. It depends on their ratio alone, and rises or
     falls steadily with it.
@@ -249,7 +300,12 @@ def _compare(
         return Comparison()
     if result.functional:
         return Comparison(doubt=FUNCTIONAL)
-    place, other, differences = min(candidates, key=lambda candidate: len(candidate[2]))
+
+    def apart(candidate: tuple[int, Result, list[Difference]]) -> tuple[object, ...]:
+        _, other, differences = candidate
+        return len(differences), len(comparable(result, other)), steady(other)
+
+    place, other, differences = min(candidates, key=apart)
     if differences:
         names = tuple(difference.name for difference in differences)
         return Comparison(doubt="; ".join(map(str, differences)), other=place, differing=names)

@@ -19,7 +19,7 @@ from natgauge.analysis.comparing import of_host
 from natgauge.analysis.contrast import Span
 from natgauge.analysis.unit_frames import bits_of_unit, drawn_frames, frames_of, mix_of
 from natgauge.ethernet import FRAME_OVERHEAD
-from natgauge.figure_text import in_full
+from natgauge.figure_text import exact, in_full
 from natgauge.metrics import declared
 from natgauge.metrics.loads import FORGETS
 from natgauge.metrics.metric import Resource
@@ -83,8 +83,12 @@ class Subscribers:
 
         As in the metric subscribers: its open connections, or as many as it opens within T, if these are more.
         """
-        within = None if self.new is None or self.kept is None else self.new * self.kept
-        return max((some for some in (self.connections, within) if some is not None), default=None)
+        return max((some for some in (self.connections, self.opened) if some is not None), default=None)
+
+    @property
+    def opened(self) -> float | None:
+        """Connections that each opens within T; None = nothing is said of them."""
+        return None if self.new is None or self.kept is None else float(exact(self.new) * exact(self.kept))
 
     @property
     def may_take_more(self) -> bool:
@@ -152,7 +156,13 @@ class SubscriberLimit:
         return self._of(Span(self.measured.lower, self.measured.upper / (self.busier_share or 1.0)))
 
     def _of(self, carried: Span) -> Span:
-        return Span(0.0 if self.is_least else carried.lower / self.each, carried.upper / self.each)
+        # 33 connections are 30 times 1.1 of them; of floats, less.
+        lower, upper = (float(exact(end) / exact(self.each)) for end in (carried.lower, carried.upper))
+        return Span(0.0 if self.is_least else lower, upper)
+
+    def of_all(self, number: int) -> float:
+        """What so many subscribers take, in `unit`."""
+        return float(exact(self.each) * number)
 
     @property
     def is_of_settings(self) -> bool:
@@ -201,6 +211,13 @@ class Sizing:
             return "does not carry"
         is_open = self.missing or "cannot tell" in every or self.most_of_cores(number) > 1
         return "cannot tell" if is_open else "carries"
+
+    @property
+    def not_looked_at(self) -> tuple[Resource, ...]:
+        """Resources that subscribers take and nothing was asked of: connections fill a table for an unknown T."""
+        asked = self.asked
+        is_open = asked.may_take_more and asked.entries is None and "new connections" not in self.no_limit
+        return ("open connections",) if is_open else ()
 
     def most_of_cores(self, number: int) -> float:
         """Return the share of the same cores that new connections and frames of subscribers take together, at most.
@@ -348,7 +365,7 @@ def addresses_for(sizing: Sizing) -> int | None:
         return None if each > sizing.blocks.each or not hosts else math.ceil(asked.number / hosts)
     if asked.entries is None or not _takes_ports(sizing.results) or any(map(gives_blocks, sizing.results)):
         return None
-    return math.ceil(asked.number * asked.entries / OUTSIDE_PORTS)
+    return math.ceil(asked.number * exact(asked.entries) / OUTSIDE_PORTS)
 
 
 def takes_addresses(sizing: Sizing) -> bool:

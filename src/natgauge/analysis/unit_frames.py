@@ -379,6 +379,9 @@ def mix_in_words(parameters: Parameters) -> str:
 def _of_frames(parameters: Parameters, way: str = "up") -> Mapping[Side, float]:
     """Octets of a frame of a direction on the link of each side; empty where the result does not have them."""
     means, size = parameters.get("mean_frame_octets"), parameters.get("frame_size")
+    if mix_of(parameters):
+        # What records have of one size besides is not the mean.
+        return _of_sides(means.get(way) if isinstance(means, dict) else None)
     known = _of_sides(means.get(way) if isinstance(means, dict) else parameters.get("frame_octets"))
     if not known and isinstance(size, int):
         return dict.fromkeys(_SIDES, size)

@@ -190,4 +190,6 @@ def _value(node: ast.expr, connections: int) -> float:
 def _power(base: float, exponent: float) -> float:
     if abs(exponent) > _LARGEST_EXPONENT or abs(base) > _LARGEST:
         raise ValueError(f"{base:g}^{exponent:g} is too large")
-    return float(base**exponent)
+    power = base**exponent
+    # Above 2^53, a float would be another whole number.
+    return power if isinstance(power, int) else float(power)

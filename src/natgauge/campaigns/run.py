@@ -12,7 +12,7 @@ import fnmatch
 import random
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -91,14 +91,16 @@ class _Turn:
             observer=session.observer,
             alike={each.name for each in session.points if each.one_device == self.point.one_device},
         )
+        ended_by: EndedBySignal | NatgaugeError | None = None
         try:
             run.run()
-        except (EndedBySignal, NatgaugeError):
-            # Repetitions that have ended are reported, though this turn has not ended; what ended it is said.
-            with suppress(NatgaugeError):
-                session.finish_all(self.point, renewed=True)
-            raise
-        session.finish_all(self.point, renewed=True)
+        except (EndedBySignal, NatgaugeError) as error:
+            ended_by = error
+        # Repetitions that have ended are reported, also where this turn has not ended; what ended it is said.
+        with suppress(NatgaugeError) if ended_by else nullcontext():
+            session.finish_all(self.point, renewed=True)
+        if ended_by is not None:
+            raise ended_by
 
 
 @dataclass(slots=True)

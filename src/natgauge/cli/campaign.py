@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,6 +26,7 @@ _ERRORS: Final = (2, 3, 4)
 if TYPE_CHECKING:
     from natgauge.campaigns.campaign import RunOrder
     from natgauge.campaigns.status import CampaignStatus
+    from natgauge.records.measurement import Result
 
 
 @cloup.command("run", short_help="Run or resume a campaign.")
@@ -160,5 +162,24 @@ def _ended(campaign_status: CampaignStatus, *, verbose: bool) -> str:
         found = answers(results)
         sentences = [*(sentence.text for sentence in found), *filter(None, [not_sure(found, listed=True)])]
         shown = [*sentences, *doubt_lines(results, brief=not verbose), *shown]
-        shown.append(f"  Tables: natgauge report {shlex.quote(str(campaign_status.folder))}")
+        against = _varied(campaign_status.folder, results)
+        words = ["natgauge", "report", *(["--against", against] if against else []), str(campaign_status.folder)]
+        shown.append(f"  Tables: {shlex.join(words)}")
     return "\n".join(shown)
+
+
+def _varied(folder: Path, results: Sequence[Result]) -> str:
+    """The plan's own series as `report --against` takes it; empty where there is none, or it makes no table."""
+    from natgauge.records.campaign import CampaignRecord
+    from natgauge.records.reading import read_record
+    from natgauge.records.store import CAMPAIGN
+    from natgauge.reports import pivot
+
+    series = read_record(folder / CAMPAIGN, CampaignRecord).plan.get("series")
+    for name, values in series.items() if isinstance(series, dict) else ():
+        against = str(name).replace("_", "-")
+        if isinstance(values, list) and len(values) > 1:
+            with suppress(UsageError):
+                if len(pivot.sheet(results, against).lines[0].cells) > 1:
+                    return against
+    return ""

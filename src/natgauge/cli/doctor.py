@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import cloup
 
+from natgauge.cli.names import GATEWAY
 from natgauge.cli.say import json_object, say, say_findings, wrapped
 
 if TYPE_CHECKING:
@@ -20,18 +21,21 @@ _PACKAGES: Final = "gateway packages"
 
 
 @cloup.command("doctor", short_help="Check whether this host can measure.")
+@click.argument("gateways", metavar="[GATEWAY]...", nargs=-1, type=GATEWAY)
 @click.option("-v", "--verbose", is_flag=True, help="Print also the checks that passed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
-def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
+def command(context: click.Context, *, gateways: tuple[str, ...], verbose: bool, as_json: bool) -> None:
     """Print whether this host can measure, then a line for each problem, with its remedy.
 
-    The exit status is 3 if a requirement of every measurement is missing.
+    With GATEWAYs, names or paths of recipes, only what these need is checked besides the host. The exit status is 3 if
+    a requirement of every measurement, or of such a GATEWAY, is missing.
     """
     from natgauge.tester.doctor import examine, worst_state
+    from natgauge.tester.finding import Host
 
-    findings = examine()
-    state = worst_state([finding for finding in findings if not finding.name.startswith(_GATEWAY)])
+    findings = examine(Host(gateways=gateways))
+    state = worst_state([finding for finding in findings if gateways or not finding.name.startswith(_GATEWAY)])
     if as_json:
         json_object("doctor", {"state": state, "findings": findings})
     else:

@@ -174,13 +174,13 @@ def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *,
     few = [each for cell in cells for each in cell.measurements if each.most_repetitions < least]
     most = max((each.most_repetitions for each in few), default=0)
     of = "" if len(few) == measurements else f" of {listed(list(dict.fromkeys(each.name for each in few)))}"
-    ranks = f"{_counted(most, 'repetition')}{of} {'ranks' if most == 1 else 'rank'} nothing with {given(CONFIDENCE)}"
+    makes = f"{_counted(most, 'repetition')}{of} {'makes' if most == 1 else 'make'} no difference sure"
     return [
         f"{plan}: {', '.join(counted)} at most",
         f"  trials  about {estimated.trials:,} with {assumed}; slower ones and disturbed hosts take more",
         f"  time    likely {estimated.likely}{cut}",
         f"  memory  {memory}",
-        *([f"  ranks   {ranks}: {least} are the least"] if few and len(cells) > 1 else []),
+        *([f"  sure    {makes}: {given(CONFIDENCE)} needs {least}"] if few and len(cells) > 1 else []),
     ]
 
 

@@ -160,7 +160,10 @@ class _Wanted:
     "thresholds are failures.",
 )
 @click.option(
-    "-v", "--verbose", is_flag=True, help="Print all doubts in full, and of many gateways the table of all parameters."
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Print all doubts in full, and of many gateways, or for a paper, the table of all parameters.",
 )
 @click.option(
     "--history",
@@ -215,10 +218,11 @@ def command(*, folders: tuple[Path, ...], title: str, note: str, **options: Any)
 
 def _say_what_goes_on(collected: StoredResults) -> None:
     """Print which campaigns have not ended; their figures say it, too, but what has no figure does not."""
+    from natgauge.campaigns.journal import is_written
     from natgauge.reports.failures import not_ended
 
     for folder in collected.campaigns:
-        if text := not_ended(folder):
+        if text := not_ended(folder, runs=is_written(folder)):
             say(f"natgauge: {folder}: {text}", err=True)
 
 
@@ -256,6 +260,15 @@ def _joined(form: str, tables: Sequence[str]) -> str:
     return latex.document(tables)
 
 
+def _of_paper(results: Sequence[Result], against: str | None) -> Sheet:
+    """The medians of the results alone: a paper has few rows."""
+    from natgauge.reports import labels, pivot
+
+    if against in (None, "metrics"):
+        return pivot.of_metrics(results, () if against else labels.names_of(results))
+    return pivot.of_medians(results, against)
+
+
 def _turned(results: Sequence[Result], against: str, *, narrow: bool = False) -> Sheet:
     """The table of the results with a column for each value of a parameter, or for each metric."""
     from natgauge.reports import pivot
@@ -285,8 +298,17 @@ def _write_files(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> No
         if folder is not None:
             from natgauge.reports.html import drawings, page
 
-            written += drawings.write(page.question_groups(collected), folder, form, own)
+            written += drawings.write(page.question_groups(collected), folder, form, own, _below_figures(collected))
     over_commits.say_written(written, beside=bool(wanted.printed))
+
+
+def _below_figures(collected: StoredResults) -> list[str]:
+    """What a figure without its page lacks: day, machine, tool, and what has no result."""
+    from natgauge.reports.failures import lacks_of, without_result
+    from natgauge.reports.heading import heading
+
+    made = heading(collected, ()).made
+    return [*filter(None, [made]), *without_result(collected, lacks_of(collected), for_paper=True)]
 
 
 def _unless_stream(path: Path) -> list[Path]:
@@ -321,14 +343,18 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
     from natgauge.published.printed import tables_of
     from natgauge.reports import draft, failures, many
     from natgauge.reports import sheet as sheets
-    from natgauge.reports.answers import Sentence, answers
+    from natgauge.reports.answers import Sentence, answers, thresholds
 
     results, against = collected.results, wanted.against
     if form == "csv":
         return str(_view(form).table(results))
     of = replace(collected, comparisons=(), audits=())
+    lacks = failures.lacks_of(of)
     if form in _FOR_PEOPLE and _is_for_many(results, wanted):
-        shown = many.sheet(results, failures.broken_of(of))
+        shown = many.sheet(results, failures.broken_of(of, lacks))
+    elif form == "latex" and not wanted.verbose:
+        shown = _of_paper(results, against)
+        shown = replace(shown, notes=(*(one.text for one in thresholds(results)), *shown.notes))
     else:
         shown = sheets.sheet(results) if against is None else _turned(results, against, narrow=form == "draft")
         if wanted.verbose and form in _FOR_PEOPLE:
@@ -336,7 +362,11 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
     if against is None and form == "draft":
         measured = draft.render(shown)
     else:
-        sentences = [*answers(results), *map(Sentence, failures.without_result(of))] if form in _WITH_ANSWERS else []
+        paper = form == "latex"
+        lacking = list(failures.without_result(of, lacks, for_paper=paper)) if form in _WITH_ANSWERS else []
+        if paper:
+            shown = replace(shown, notes=(*lacking, *shown.notes))
+        sentences = [*answers(results), *map(Sentence, lacking)] if form in _WITH_ANSWERS else []
         measured = _answered(form, sentences, shown, of, own)
     others = tables_of(wanted.published, results)
     return f"Measured here:\n{measured}\n\n{others}" if others else measured

@@ -112,8 +112,7 @@ def _values(measurement: MeasurementStatus) -> str:
         return ", ".join(map(_value, values, readings_of(values), bounds))
     median, low, high = statistics.median(values), min(values), max(values)
     # The digits of the sentences, which have the same median.
-    text = resolved(median, low, high)
-    middle = _value(median, text if text.strip("0.") else number(median), any(bounds))
+    middle = _value(median, resolved(median, low, high), any(bounds))
     return middle if low == high else f"{middle} ({readings(low, high)}{' or more' if any(bounds) else ''})"
 
 

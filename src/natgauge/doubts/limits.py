@@ -130,7 +130,7 @@ DOUBTS: Final = (
         grade="answer",
         about="result",
         holds=_limited("ranges", "the ranges of the measurement ended the search, not the device, which may do more"),
-        meaning="the numbers of connections, hosts, ports or subscribers ended the search: the gateway may do more",
+        meaning="the number of connections, hosts, ports, subscribers or trials ended it: the gateway may do more",
         remedy=(
             "Give more of what ended the search, as its note says: --connections, --destination-ports, "
             "--source-addresses or --most-subscribers."

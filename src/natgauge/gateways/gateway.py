@@ -26,6 +26,7 @@ from natgauge.gateways.needs import (
     refuse_elsewhere,
     refuse_missing,
     refuse_modules,
+    refuse_unseen_files,
 )
 from natgauge.gateways.recipe_model import BY_VERB, Emptying
 from natgauge.gateways.toml_layers import RECIPE_FOLDER
@@ -334,7 +335,8 @@ class Gateway:
 
     def _check_needs(self) -> None:
         refuse_elsewhere(self.recipe, self.device)
-        refuse_absent_files(self.recipe, self.device)
+        refuse_unseen_files(self.recipe, self.device)
+        refuse_absent_files(self.recipe)
         refuse_missing(self.recipe, self.device, lambda name: self._works(f"command -v {name}"))
         refuse_modules(self.recipe, self.device, self._works)
 

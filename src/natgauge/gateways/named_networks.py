@@ -12,8 +12,13 @@ from natgauge.words import Address
 
 _ADDRESS: Final = r"\d{1,3}(?:\.\d{1,3}){3}"
 _NAMED: Final = re.compile(rf"(?<![\w.])({_ADDRESS})(?:/(\d+)|-({_ADDRESS}))?(?![\w/]|\.\d)")
-#: A comment of rules, of shell and of TOML.
-_COMMENT: Final = re.compile(r"#.*")
+#: A comment of rules, of shell and of TOML; a comment or a log's text that nftables stores with a rule.
+_WORDS: Final = re.compile(r"\b(?:comment|prefix)\s+\"[^\"\n]*\"|#.*")
+
+
+def without_words(text: str) -> str:
+    """Return rules without comments and the texts of logs, which name addresses and interfaces that no rule uses."""
+    return _WORDS.sub("", text)
 
 
 def networks_in(text: str) -> dict[str, tuple[IPv4Network, ...]]:
@@ -22,7 +27,7 @@ def networks_in(text: str) -> dict[str, tuple[IPv4Network, ...]]:
     Everything (0.0.0.0/0) is none, and what is no network is left out.
     """
     found: dict[str, tuple[IPv4Network, ...]] = {}
-    for each in _NAMED.finditer(_COMMENT.sub("", text)):
+    for each in _NAMED.finditer(without_words(text)):
         first, length, last = each.groups()
         try:
             if last is None:

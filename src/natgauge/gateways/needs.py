@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+
+from pydantic import BaseModel
 
 from natgauge.errors import HostError, UsageError
 from natgauge.gateways.far_side import Playable
@@ -22,18 +24,36 @@ def refuse_elsewhere(recipe: Playable, device: Device) -> None:
         )
 
 
-def refuse_absent_files(recipe: Playable, device: Device) -> None:
-    """Refuse a recipe that names files by $NG_RECIPE_FOLDER that are not there, or that the device does not see."""
+def _parts(recipe: Playable) -> list[str]:
+    """The parts of a recipe that may name files."""
     parts = (recipe.environment, recipe.modules, recipe.process, recipe.verbs, recipe.emptyings, recipe.knobs)
-    if device.machine.has_tester_files:
-        if missing := absent("\n".join(map(str, parts)), recipe.origin.parent):
-            raise UsageError(f"{recipe.name}: names {missing[0]}, which is not there; write the name of a file there")
-        return
-    if any(RECIPE_FOLDER in str(part) for part in parts):
+    return [*_texts(parts)]
+
+
+def refuse_absent_files(recipe: Playable) -> None:
+    """Refuse a recipe that names files by $NG_RECIPE_FOLDER that are not there, whichever device plays it."""
+    if missing := absent(_parts(recipe), recipe.origin.parent):
+        raise UsageError(f"{recipe.name}: names {missing[0]}, which is not there; write the name of a file there")
+
+
+def refuse_unseen_files(recipe: Playable, device: Device) -> None:
+    """Refuse a recipe that names files by $NG_RECIPE_FOLDER that the device does not see."""
+    if not device.machine.has_tester_files and any(RECIPE_FOLDER in part for part in _parts(recipe)):
         raise HostError(
             f"{recipe.name}: names files by ${RECIPE_FOLDER}, a folder of this machine, and device {device.name} runs "
             "on another machine; copy the files to that machine and name them by absolute paths"
         )
+
+
+def _texts(part: object) -> Iterator[str]:
+    """Yield every text in parts of a recipe, such as a snippet."""
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, BaseModel):
+        yield from _texts(part.model_dump())
+    elif isinstance(part, Mapping | tuple | list):
+        for each in part.values() if isinstance(part, Mapping) else part:
+            yield from _texts(each)
 
 
 def refuse_missing(recipe: Playable, device: Device, present: Callable[[str], bool]) -> None:

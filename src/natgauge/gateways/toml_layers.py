@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -24,8 +25,8 @@ NAMED_FILE: Final = re.compile(_FILE)
 _NAMED: Final = re.compile(rf"\$\{{?{RECIPE_FOLDER}\}}?(?:\\?\")?/({_FILE})")
 #: The same where the name ends there, and no variable or pattern makes it longer.
 _WHOLE: Final = re.compile(rf"{_NAMED.pattern}(?=[\\\"'\s;|&)<>]|$)")
-#: The end of a text that is in a line of comment; in JSON and in Python's own form of a text, lines end with "\\n".
-_IN_COMMENT: Final = re.compile(r"""(?:^|\n|\\n|["'])\s*#(?:(?!\\n)[^\n])*\Z""")
+#: The end of a text that is in a line of comment.
+_IN_COMMENT: Final = re.compile(r"^\s*#.*\Z", re.MULTILINE)
 _NAMED_FILE: Final = foreign.FileKind("", "let the recipe name a regular file", 1 << 28)
 
 _COMMON: Final = "common"
@@ -125,18 +126,18 @@ def frozen(value: Any) -> Any:
     return tuple(frozen(item) for item in value) if isinstance(value, list) else value
 
 
-def absent(snippets: str, folder: Path) -> list[Path]:
+def absent(snippets: Iterable[str], folder: Path) -> list[Path]:
     """Return the files that snippets name in the recipe's folder, and that are not there."""
-    found = {each[1] for each in _WHOLE.finditer(snippets) if _is_read(snippets, each)}
+    found = {each[1] for snippet in snippets for each in _WHOLE.finditer(snippet) if _is_read(snippet, each)}
     return [file for file in (folder / name for name in sorted(found)) if not foreign.is_there(file)]
 
 
-def _is_read(snippets: str, named: re.Match[str]) -> bool:
+def _is_read(snippet: str, named: re.Match[str]) -> bool:
     """Whether a snippet needs this file: it neither writes nor comments on it, and no blank continues its name."""
-    before = snippets[: named.start()]
+    before = snippet[: named.start()]
     is_open = before.endswith('"') and '"' not in named[0]
-    goes_on = re.compile(r"\s" if is_open else r"\\+ ").match(snippets, named.end())
-    return not (goes_on or before.rstrip('"\\ ').endswith(">") or _IN_COMMENT.search(before))
+    goes_on = re.compile(r"\s" if is_open else r"\\ ").match(snippet, named.end())
+    return not (goes_on or before.rstrip('" ').endswith(">") or _IN_COMMENT.search(before))
 
 
 def digests(snippets: str, folder: Path) -> dict[str, str]:

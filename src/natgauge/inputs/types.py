@@ -59,7 +59,7 @@ class InputType(ABC):
 
 def plain_number(number: float) -> str:
     """Return a number so that `float` reads the same one again."""
-    return str(int(number)) if float(number).is_integer() else repr(number)
+    return str(int(Decimal(repr(number)))) if float(number).is_integer() else repr(number)
 
 
 def meant_number(text: str, *, seconds: bool = False, whole: bool = False) -> str:

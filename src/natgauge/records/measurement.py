@@ -203,4 +203,4 @@ class Result(Record):
         value = self.parameters.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) >= 2**64:
             return None
-        return float(value)
+        return value

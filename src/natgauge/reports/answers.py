@@ -46,6 +46,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe
 from natgauge.reports import criterion, doubtful, labels, main_figure
 from natgauge.reports.doubtful import bottleneck
+from natgauge.reports.graded_doubts import mark
 from natgauge.reports.rows import UNIT_IN_ALL, Bounded, Ranged, kept, opened_by_draws, unit_of, unit_of_frames
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import CONFIDENCE
@@ -106,7 +107,7 @@ def answers(results: Sequence[Result]) -> list[Sentence]:
         unlike[sentence.text] = (*unlike.get(sentence.text, ()), *sentence.unlike)
     once = {sentence.text: replace(sentence, unlike=unlike[sentence.text]) for sentence in reversed(found)}
     found = list(once.values())[::-1]
-    above = [*_nothing(results), *found[:1], *_thresholds(results)]
+    above = [*_nothing(results), *found[:1], *thresholds(results)]
     return [*above, *found[1:], *([_bottlenecks(results)] if results else [])]
 
 
@@ -122,7 +123,7 @@ def _nothing(results: Sequence[Result]) -> Iterator[Sentence]:
         yield Sentence(f"0 in every repetition of {len(none)} of {len(results)} results: {what}.", leads=True)
 
 
-def _thresholds(results: Sequence[Result]) -> Iterator[Sentence]:
+def thresholds(results: Sequence[Result]) -> Iterator[Sentence]:
     """Yield the verdict on each value that was demanded; of many only those that are not met, after their number."""
     judged = [result for result in results if result.threshold is not None]
     if len(judged) > MOST_NAMES:
@@ -338,6 +339,12 @@ def stated_number(result: Result, scale: float = 1.0) -> str:
     return f"at most {upper}" if least <= 0 else f"between {at_least(least)} and {upper}"
 
 
+def in_cell(result: Result) -> str:
+    """Return the figure as its answer states it, with its interval or its bounds and the mark of its doubts."""
+    text = main_figure.within(result) if doubtful.stated(result).is_median else stated_number(result)
+    return f"{text}{doubtful.stamp(result)}{mark(result.doubts)}{doubtful.missing(result)}"
+
+
 def _by_work(results: Sequence[Result]) -> list[list[Result]]:
     """Results by the work of their gateways."""
     by_work: dict[conditions.Work, list[Result]] = {}
@@ -521,8 +528,11 @@ def _left_of(result: Result) -> str:
     if not doubtful.stated(result).is_median:
         return _figure(result)
     lower, upper = doubtful.ends(result)
-    known = f"at least {at_least(lower)}" if math.isinf(upper) else f"between {at_least(lower)} and {at_most(upper)}"
-    return f"measured {known} {unit_of(result)}"
+    if lower == upper or (lower <= 0 and math.isinf(upper)):
+        # No end says more than the median.
+        return f"measured {_figure(result)}"
+    ends = f"between {at_least(lower)} and {at_most(upper)}" if lower > 0 else f"at most {at_most(upper)}"
+    return f"measured {f'at least {at_least(lower)}' if math.isinf(upper) else ends} {unit_of(result)}"
 
 
 def _grave(result: Result) -> bool:

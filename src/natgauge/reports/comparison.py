@@ -115,6 +115,8 @@ def _in_order(record: ComparisonRecord, quantity: Quantity, known: Sequence[Rati
         return 1.0 if one is None else math.prod(one.ends)
 
     def is_less(one: RatioEstimate | None, other: RatioEstimate | None) -> bool:
+        if _grave(record, [each for each in (one, other) if each is not None]):
+            return False
         if one is None:
             return other is not None and other.verdict == "costs more"
         if other is None:
@@ -167,14 +169,33 @@ def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sent
 
 
 def _as_sure(record: ComparisonRecord, group: Sequence[RatioEstimate], sentence: Sentence) -> Sentence:
-    """The sentence on these costs, only seen where a doubt of a rate that they follow from could change the answer."""
-    own = [record.baseline, *(record.gateway(one.gateway) for one in group)]
-    quantities = {one.quantity for one in group}
-    every = (doubt for each in own for quantity in quantities for doubt in each.doubts.get(quantity, ()))
-    grave = tuple(dict.fromkeys(doubt.word for doubt in every if doubt.grade == "answer"))
+    """The sentence on these costs, only seen where a doubt could change the answer."""
+    grave = _grave(record, group)
     if sentence.certainty != "sure" or not grave:
         return sentence
     return replace(sentence, certainty="seen", doubts=grave)
+
+
+def _grave(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> tuple[str, ...]:
+    """Words of the doubts that could change these costs: of the comparison, and of rates that the costs follow from."""
+    own = [record.baseline, *(record.gateway(one.gateway) for one in group)]
+    quantities = {one.quantity for one in group}
+    every = [doubt for each in own for quantity in quantities for doubt in each.doubts.get(quantity, ())]
+    found = [*doubts_of_all(record), *every]
+    return tuple(dict.fromkeys(doubt.word for doubt in found if doubt.grade == "answer"))
+
+
+def doubts_of_all(record: ComparisonRecord) -> tuple[Note, ...]:
+    """Return the doubts that could change every cost of a comparison, such as lines of a log that were lost.
+
+    What ended the rounds is none: intervals are those of the rounds that there were.
+    """
+    return tuple(note for note in record.notes if note.grade == "answer" and note.word not in _ENDS)
+
+
+def doubts_of(record: ComparisonRecord, estimate: RatioEstimate) -> tuple[Note, ...]:
+    """Return the doubts of a gateway's cost, and of the comparison."""
+    return (*record.gateway(estimate.gateway).doubts.get(estimate.quantity, ()), *doubts_of_all(record))
 
 
 def _unknown_costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
@@ -243,7 +264,13 @@ def comment(record: ComparisonRecord) -> str:
 
 
 def _headline(record: ComparisonRecord) -> str:
-    """What a reader needs first: the costs above the limit, or the answer to `--fail-above`, or the verdicts."""
+    """What a reader needs first, with the doubts that could change it."""
+    grave = _grave(record, [one for one in record.estimates if one.above or not record.above])
+    return f"{_verdict(record)}{'; in doubt: ' if grave else ''}{', '.join(grave)}"
+
+
+def _verdict(record: ComparisonRecord) -> str:
+    """The costs above the limit, or the answer to `--fail-above`, or the verdicts."""
     if record.fail_above is None:
         return ", ".join(dict.fromkeys(estimate.verdict for estimate in record.estimates))
     limit = given(record.fail_above)
@@ -331,7 +358,7 @@ def _notes(record: ComparisonRecord) -> Iterator[str]:
     if of_tester:
         yield f"The tester's own part, which is subtracted: {', '.join(of_tester)}"
     yield from _halves(record)
-    yield from (str(note) for note in record.notes)
+    yield from (str(note) for note in record.notes if note not in doubts_of_all(record))
     yield from _rates(record)
 
 
@@ -373,16 +400,17 @@ def csv_table(every: Sequence[ComparisonRecord]) -> str:
 
 
 def _doubts(record: ComparisonRecord, *, brief: bool) -> list[str]:
-    """Return the reasons to trust rates less, by grade; none by slices."""
+    """Return the reasons to trust costs less, by grade."""
     return graded(_named_doubts(record), _having, brief=brief, each=True)
 
 
 def _named_doubts(record: ComparisonRecord) -> list[tuple[str, Sequence[Note]]]:
-    return [
+    of_rates = [
         (f"{gateway.label}, {quantity}", every)
         for gateway in record.gateways
         for quantity, every in gateway.doubts.items()
     ]
+    return [("all costs", doubts_of_all(record)), *of_rates]
 
 
 def _having(names: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from natgauge.figure_text import whole
 from natgauge.interval_text import Written
 from natgauge.plain_text import one_line
 from natgauge.records.measurement import Result
@@ -46,7 +47,7 @@ def _cell(value: object) -> object:
     if isinstance(value, Written):
         if value.bound:
             return f"{value.bound} {value.value!r}"
-        return int(value.value) if float(value.value).is_integer() else value.value
+        return whole(value.value) if float(value.value).is_integer() else value.value
     if not isinstance(value, str):
         return value
     text = one_line(value)

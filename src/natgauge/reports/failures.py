@@ -68,10 +68,10 @@ class MeasurementFailure:
     explained: bool = False
 
 
-def failures_of(collected: StoredResults, again: CommandAgain) -> list[MeasurementFailure]:
-    """Return the failures among stored measurements and campaigns."""
+def failures_of(collected: StoredResults, lacks: Sequence[Lack], again: CommandAgain) -> list[MeasurementFailure]:
+    """Return the failures among stored measurements and campaigns, of which `lacks_of` says what they lack."""
     alone = [_of_folder(folder, again) for folder in collected.unended]
-    others = {each.folder: each.elsewhere for each in _lacks(collected)}
+    others = {each.folder: each.elsewhere for each in lacks}
     return [*alone, *(one for folder in collected.campaigns for one in of_campaign(folder, others.get(folder, ())))]
 
 
@@ -141,44 +141,47 @@ class BrokenMeasurement:
     where: str = ""
 
 
-def broken_of(collected: StoredResults, known: Sequence[_Lack] | None = None) -> list[BrokenMeasurement]:
+def broken_of(collected: StoredResults, lacks: Sequence[Lack]) -> list[BrokenMeasurement]:
     """Return the measurements of campaigns that broke before the report had a result, in the order of the plans."""
     found = []
-    for one in _lacks(collected) if known is None else known:
-        cells = Counter(cell.device for cell in one.record.cells)
+    for one in lacks:
         others = [each for each in collected.stored if not each.folder.is_relative_to(one.folder)]
         metrics = {(each.recipe_name or each.result.gateway, each.result.metric) for each in others}
         for cell, measurement in one.places:
             name = measurement.name
             if (cause := one.causes.get(_name_of(cell, measurement))) is not None:
-                gateway = cell.device if cells[cell.device] == 1 else cell.name
+                gateway = _called_in(one.record, cell)
                 is_elsewhere = any((cell.device, metric) in metrics for metric in _metrics_of(one.record, name))
                 found.append(BrokenMeasurement(gateway, name, cause, f" in {one.folder}" * is_elsewhere))
     return found
 
 
-def without_result(collected: StoredResults) -> Iterator[str]:
-    """Yield sentences on what has no result: what broke or has not ended of campaigns, and single measurements."""
-    lacks = _lacks(collected)
+def without_result(collected: StoredResults, lacks: Sequence[Lack], *, for_paper: bool = False) -> Iterator[str]:
+    """Yield sentences on what has no result: what broke or has not ended of campaigns, and single measurements.
+
+    Readers of a paper are not told where the reasons are.
+    """
     by_gateway: dict[tuple[str, str], list[str]] = {}
     for one in broken_of(collected, lacks):
         by_gateway.setdefault((one.gateway, one.where), []).append(one.measurement)
     if by_gateway:
         names = [f"{enumerated(own)} of {gateway}{where}" for (gateway, where), own in by_gateway.items()]
-        yield f"No result: {', '.join(few(names))} (reasons: natgauge status)."
-    yield from without_result_yet(collected, lacks)
+        yield f"No result: {', '.join(few(names))}{'' if for_paper else ' (reasons: natgauge status)'}."
+    yield from without_result_yet(lacks)
     if collected.unended:
         yield f"No result, because it did not end: {', '.join(few(list(map(_called, collected.unended))))}."
 
 
-def without_result_yet(collected: StoredResults, known: Sequence[_Lack] | None = None) -> Iterator[str]:
+def without_result_yet(lacks: Sequence[Lack]) -> Iterator[str]:
     """Yield a sentence for each campaign that has measurements without a result that did not break."""
-    for one in _lacks(collected) if known is None else known:
-        if left := sum(_name_of(*place) not in one.causes for place in one.places):
-            yield f"No result yet: {left} of {len(_places(one.record))} measurements of campaign {one.record.name}."
+    for one in lacks:
+        if left := [place for place in one.places if _name_of(*place) not in one.causes]:
+            names = [f"{measurement.name} of {_called_in(one.record, cell)}" for cell, measurement in left]
+            of = f"{len(left)} of {len(_places(one.record))} measurements of campaign {one.record.name}"
+            yield f"No result yet: {of} ({listed(names)})."
 
 
-class _Lack(NamedTuple):
+class Lack(NamedTuple):
     """What a campaign has no result of.
 
     Attributes:
@@ -192,7 +195,8 @@ class _Lack(NamedTuple):
     causes: Mapping[tuple[str, str], str]
 
 
-def _lacks(collected: StoredResults) -> list[_Lack]:
+def lacks_of(collected: StoredResults) -> list[Lack]:
+    """Return what each campaign of a report lacks; it reads the campaigns."""
     every = []
     for folder in collected.campaigns:
         # What cannot be read is said by `not_ended`.
@@ -208,7 +212,7 @@ def _lacks(collected: StoredResults) -> list[_Lack]:
     }
     lacks = []
     for folder, record, causes in every:
-        lack = _Lack(folder, record, [], set(), causes)
+        lack = Lack(folder, record, [], set(), causes)
         for place in _places(record):
             if _conditions(record, *place) not in found:
                 lack.places.append(place)
@@ -216,6 +220,11 @@ def _lacks(collected: StoredResults) -> list[_Lack]:
                 lack.elsewhere.add(_name_of(*place))
         lacks.append(lack)
     return lacks
+
+
+def _called_in(record: CampaignRecord, cell: CampaignCell) -> str:
+    """The device of a cell; of a device with several cells the name of the cell."""
+    return cell.name if sum(other.device == cell.device for other in record.cells) > 1 else cell.device
 
 
 def _name_of(cell: CampaignCell, measurement: CampaignMeasurement) -> tuple[str, str]:
@@ -254,8 +263,8 @@ def _called(folder: Path) -> str:
         return folder.name
 
 
-def not_ended(folder: Path) -> str:
-    """Return how many measurements of a campaign have not ended, and how many broke, and how to go on.
+def not_ended(folder: Path, *, runs: bool = False) -> str:
+    """Return how many measurements of a campaign have not ended, and how many broke, and how to go on if none `runs`.
 
     Empty where all have their repetitions, or the record of the campaign cannot be read.
     """
@@ -274,7 +283,7 @@ def not_ended(folder: Path) -> str:
     left, command = len(missing) - broken, _resuming(folder, broken=bool(broken))
     parts = [f"{left} of {every} measurements have not ended"] if left else []
     parts += [f"{broken} of {every} measurements broke"] if broken else []
-    return f"{', '.join(parts)}; continue by {command}"
+    return f"{', '.join(parts)}; {'it is running' if runs else f'continue by {command}'}"
 
 
 def _resuming(folder: Path, *, broken: bool) -> str:

@@ -279,5 +279,5 @@ def columns(places: Sequence[tuple[str, str]], noun: str = "") -> str:
     texts = []
     for block, headings in blocks.items():
         nouns = f"{noun}{'s' if len(headings) > 1 else ''} " if noun else ""
-        texts.append(f"{block}{': ' if block else ''}{nouns}{', '.join(headings)}")
+        texts.append(": ".join(filter(None, (block, f"{nouns}{', '.join(headings)}"))))
     return "; ".join(texts)

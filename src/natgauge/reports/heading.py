@@ -87,6 +87,12 @@ class Heading:
     note: tuple[str, ...] = ()
 
     @property
+    def made(self) -> str:
+        """Day, machine, tool and settings as a sentence, without conditions; empty where none is known."""
+        text = "; ".join(filter(None, (self.measured, self.settings)))
+        return f"{text}." if text else ""
+
+    @property
     def sentence(self) -> str:
         """Day, machine, conditions and settings as a sentence; empty where none is known."""
         text = "; ".join(filter(None, (self.measured, self.conditions, self.settings)))

@@ -13,7 +13,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from natgauge.analysis.scalability import AXES, varied_with
+from natgauge.analysis.scalability import AXES, RANGES, varied_with
 from natgauge.figure_text import given
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES, describe, is_fact, separated
@@ -31,7 +31,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "gateway": "{}",
 }
 #: Facts that the user chooses by other inputs.
-_CHOSEN: Final = frozenset(axis.parameter for axis in AXES)
+_CHOSEN: Final = RANGES.union(axis.parameter for axis in AXES)
 #: A longer value is cut.
 _LONGEST: Final = 24
 

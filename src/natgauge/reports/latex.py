@@ -15,8 +15,6 @@ from natgauge.reports.sheet import Sheet
 #: Characters of a label, as far as they come from a title.
 _LONGEST: Final = 60
 _LABEL: Final = re.compile(r"\\label\{(.*?)\}")
-#: What has an interval or a range.
-_RANGE: Final = re.compile(r"±|\(.* to .*\)")
 _SPECIAL: Final[Mapping[str, str]] = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -58,8 +56,7 @@ def render(shown: Sheet, title: str = "", measured: str = "") -> str:
     lines += [rf"\par{{\footnotesize {plain(note)}\par}}" for note in (*(shown.in_paper or shown.doubts), *shown.notes)]
     if title:
         cells = [cell for line in shown.lines for cell in line.cells]
-        ranges = shown.ranges if any(map(_RANGE.search, cells)) else ""
-        sentences = (f"{title.removesuffix('.')}.", measured, ranges, read_in(cells))
+        sentences = (f"{title.removesuffix('.')}.", measured, shown.ranges, read_in(cells))
         caption = plain(" ".join(filter(None, sentences)))
         words = re.sub(r"[^a-z0-9]+", "-", title.lower())[:_LONGEST].strip("-")
         above = [r"\begin{table}[htbp]", r"\centering", rf"\caption{{{caption}}}", rf"\label{{tab:{words}}}"]

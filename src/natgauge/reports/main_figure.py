@@ -47,9 +47,8 @@ def value(result: Result, figure: float) -> str:
     if not half and (len(result.repetitions) == 1 or not interval.is_expected):
         return figure_text.of_whole(figure, 100) if result.unit == "%" else figure_text.number(figure)
     text = interval_text.resolved(figure, figure - half, figure + half)
-    # A share that is neither none nor all is not written as one of them.
-    digits = text.strip("0.")
-    is_misleading = result.unit == "%" and ((figure < 100 and digits == "1") or (figure and not digits))
+    # A share that is not all is not written as that.
+    is_misleading = result.unit == "%" and figure < 100 and text.partition(".")[0] == "100"
     return figure_text.of_whole(figure, 100) if is_misleading else text
 
 

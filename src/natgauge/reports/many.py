@@ -13,14 +13,14 @@ from typing import Final
 from natgauge.analysis import conditions
 from natgauge.metrics import declared
 from natgauge.records.measurement import Result
-from natgauge.reports import doubtful, main_figure
-from natgauge.reports.answers import stated_number
+from natgauge.reports import doubtful
+from natgauge.reports.answers import in_cell
 from natgauge.reports.failures import BrokenMeasurement
-from natgauge.reports.graded_doubts import graded, mark
+from natgauge.reports.graded_doubts import graded
 from natgauge.reports.heading import SAID_ROWS
 from natgauge.reports.labels import names_of
 from natgauge.reports.pivot import alike, heading_of, matrix
-from natgauge.reports.sheet import OF_RUNS, Sheet, SheetRow
+from natgauge.reports.sheet import Sheet, SheetRow, of_runs
 from natgauge.words import listed
 
 #: So many results can be read next to each other.
@@ -54,7 +54,7 @@ def sheet(results: Sequence[Result], broken: Sequence[BrokenMeasurement] = ()) -
         own, none = by_gateway.get(gateway, {}), failed.get(gateway, [])
         lacking = {one.measurement for one in none}
         cells = (
-            _figure(own[column]) if column in own else "no result" if metrics[column] in lacking else "-"
+            in_cell(own[column]) if column in own else "no result" if metrics[column] in lacking else "-"
             for column in columns
         )
         return SheetRow(gateway, (*cells, _words(own, none)))
@@ -67,7 +67,7 @@ def sheet(results: Sequence[Result], broken: Sequence[BrokenMeasurement] = ()) -
     if without := [gateway for gateway in failed if gateway not in by_gateway]:
         lines += [SheetRow(_NONE, ()), *map(row, without)]
     notes = [*alike(results, except_for=SAID_ROWS), *_unlike(groups, by_gateway, columns)]
-    return Sheet(tuple(lines), tuple(notes), doubts_of(results), (), OF_RUNS, ends_in_words=True)
+    return Sheet(tuple(lines), tuple(notes), doubts_of(results), (), of_runs(results), ends_in_words=True)
 
 
 def doubts_of(results: Sequence[Result], *, each: bool = False) -> tuple[str, ...]:
@@ -89,12 +89,6 @@ def doubts_of(results: Sequence[Result], *, each: bool = False) -> tuple[str, ..
 
     every = [(at, result.doubts) for at, result in enumerate(results)]
     return tuple(graded(every, having, called=called, brief=not each, each=each, marked=not each))
-
-
-def _figure(result: Result) -> str:
-    """The figure as its answer states it, with its interval or its bounds."""
-    text = main_figure.within(result) if doubtful.stated(result).is_median else stated_number(result)
-    return f"{text}{doubtful.stamp(result)}{mark(result.doubts)}{doubtful.missing(result)}"
 
 
 def _words(own: Mapping[str, Result], failed: Sequence[BrokenMeasurement]) -> str:

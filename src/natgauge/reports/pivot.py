@@ -16,22 +16,31 @@ from pydantic import JsonValue
 
 from natgauge.analysis import conditions
 from natgauge.analysis.comparing import comparable
-from natgauge.analysis.scalability import AXES
+from natgauge.analysis.scalability import AXES, varied_with
 from natgauge.errors import UsageError
 from natgauge.interval_text import significant
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe, is_fact
-from natgauge.reports import main_figure
-from natgauge.reports.doubtful import missing
-from natgauge.reports.graded_doubts import mark, of_columns
-from natgauge.reports.labels import in_words, text_of
+from natgauge.reports.answers import in_cell
+from natgauge.reports.graded_doubts import of_columns
+from natgauge.reports.heading import SAID_ROWS
+from natgauge.reports.labels import differing_within, in_words, text_of
 from natgauge.reports.rows import IN_UNIT, Cell, ResultRow, row_of, rows, unit_of, unit_of_all
-from natgauge.reports.sheet import OF_RUNS, OF_VALUES, Sheet, SheetRow, notes
+from natgauge.reports.sheet import OF_VALUES, Sheet, SheetRow, notes, of_runs
 
 #: What the heading of a block says.
 _IN_HEADING: Final = frozenset({"gateway", "metric", "unit"})
 #: Rows that explain missing figures; they are below the table.
 _LEFT_OUT: Final = frozenset({"not compared"})
+#: Rows that follow from others, or that cells say.
+_FOLLOWING: Final = frozenset(
+    {
+        "sessions per hash", "table limit per hash", "table limit per session", "number of experiments",
+        "experiments planned",
+    }
+)  # fmt: skip
+#: Inputs that a paper's table has elsewhere.
+_NOT_IN_PAPER: Final = SAID_ROWS | _IN_HEADING | _FOLLOWING
 #: Where one of these says nothing, there was none, which is another set-up; a device may well lack a knob.
 _NONE_IS_A_VALUE: Final = frozenset({describe("frame_timeout_seconds").heading})
 #: A narrow table prints rates from here on in thousands, with four digits that count.
@@ -79,32 +88,73 @@ def sheet(results: Sequence[Result], against: str, *, narrow: bool = False) -> S
     return Sheet(tuple(lines), tuple(below), doubts, of_paper, OF_VALUES)
 
 
-def of_metrics(results: Sequence[Result]) -> Sheet:
+def of_medians(results: Sequence[Result], against: str) -> Sheet:
+    """Return the series alone: a row for each metric and device, with a median for each value of a parameter.
+
+    Inputs that change with the columns stand above them; below is what all have, and what differs in a column.
+
+    Args:
+        results: at least one.
+    """
+    name = parameter_of(against, results)
+    columns, blocks = columns_of(name, results), blocks_of(name, against, results)
+    heading = row_of(name)
+    indices = [[at for block in blocks if (at := block.at.get(column)) is not None] for column in columns]
+    lines = [SheetRow(heading, tuple(columns))]
+    for row in rows(results):
+        is_input = not row.measured and row.heading not in _IN_HEADING | _LEFT_OUT | {heading} | _FOLLOWING
+        if is_input and len({row.cells[at] for own in indices for at in own}) > 1 and _is_common(row, indices):
+            _add(lines, row, [_first(row, own) for own in indices])
+    for block in blocks:
+        cells = tuple(in_cell(results[block.at[column]]) if column in block.at else "-" for column in columns)
+        unit = _unit([results[at] for at in block.at.values()], many=False)
+        lines.append(SheetRow(f"{block.name} ({unit})", cells))
+    below = alike(results, except_for=_NOT_IN_PAPER)
+    for metric in dict.fromkeys(block.metric for block in blocks):
+        alike_in = [block for block in blocks if block.metric == metric]
+        shown = {other for block in alike_in for other in block.others}
+        columned = ([results[block.at[column]] for block in alike_in if column in block.at] for column in columns)
+        below += [f"{metric}: {said}" for said in dict.fromkeys(_unlike(own, shown) for own in columned) if said]
+    doubts, of_paper = of_columns(
+        [(block.name, column, results[at].doubts) for block in blocks for column, at in block.at.items()], marked=True
+    )
+    return Sheet(tuple(lines), tuple(below), doubts, of_paper, of_runs(results))
+
+
+def of_metrics(results: Sequence[Result], names: Sequence[str] = ()) -> Sheet:
     """Return the matrix of results: a row for each device, a column for each metric, medians as cells.
 
     Below it is what all results have, and in which conditions those of a column differ.
 
     Args:
         results: at least one, at most one for each device and metric.
+        names: names of the results, each of which has a row instead of its device.
     """
-    columns, by_gateway = matrix(results)
+    columns, by_gateway = matrix(results, names)
     headings = [heading_of(result) for result in results]
     lines = [SheetRow("median of", columns)]
     lines += [
-        SheetRow(gateway, tuple(_within(own[heading]) if heading in own else "-" for heading in columns))
+        SheetRow(gateway, tuple(in_cell(own[heading]) if heading in own else "-" for heading in columns))
         for gateway, own in by_gateway.items()
     ]
-    notes = alike(results)
+    notes = alike(results, except_for=_NOT_IN_PAPER if names else ())
     unlike: dict[str, list[str]] = {}
     for column in columns:
         own = [result for result, heading in zip(results, headings, strict=True) if heading == column]
-        unlike.setdefault(conditions.sentence([conditions.figure_of(result) for result in own]), []).append(column)
-    notes += [f"{', '.join(own)}: {said[0].lower()}{said[1:]}" for said, own in unlike.items() if said]
-    doubts, of_paper = of_columns(
-        [(result.gateway, heading, result.doubts) for heading, result in zip(headings, results, strict=True)],
-        marked=True,
-    )
-    return Sheet(tuple(lines), tuple(notes), doubts, of_paper, OF_RUNS)
+        unlike.setdefault(_unlike(own, differing_within(own) if names else ()), []).append(column)
+    notes += [f"{', '.join(own)}: {said}" for said, own in unlike.items() if said]
+    # The names tell results of a metric apart, of a single one by themselves.
+    heads = ["" if len(columns) == 1 else result.metric for result in results] if names else headings
+    places = list(zip(names or _gateways(results), heads, (result.doubts for result in results), strict=True))
+    doubts, of_paper = of_columns(places, marked=True)
+    return Sheet(tuple(lines), tuple(notes), doubts, of_paper, of_runs(results))
+
+
+def _unlike(results: Sequence[Result], shown: Collection[str]) -> str:
+    """The sentence on the conditions in which results of a metric differ, but for those that are shown; or empty."""
+    except_for = frozenset[str]().union(*map(varied_with, shown))
+    said = conditions.sentence(list(map(conditions.figure_of, results)), except_for=except_for)
+    return f"{said[:1].lower()}{said[1:]}"
 
 
 def heading_of(result: Result) -> str:
@@ -112,11 +162,17 @@ def heading_of(result: Result) -> str:
     return f"{result.metric} ({unit_of(result)})"
 
 
-def matrix(results: Sequence[Result]) -> tuple[tuple[str, ...], Mapping[str, Mapping[str, Result]]]:
-    """Return the heads of the columns of metrics, and by gateway and head the result."""
+def _gateways(results: Sequence[Result]) -> list[str]:
+    return [result.gateway for result in results]
+
+
+def matrix(
+    results: Sequence[Result], names: Sequence[str] = ()
+) -> tuple[tuple[str, ...], Mapping[str, Mapping[str, Result]]]:
+    """Return the heads of the columns of metrics, and by name, if none are given by gateway, and head the result."""
     by_gateway: dict[str, dict[str, Result]] = {}
-    for result in results:
-        heading, own = heading_of(result), by_gateway.setdefault(result.gateway, {})
+    for name, result in zip(names or _gateways(results), results, strict=True):
+        heading, own = heading_of(result), by_gateway.setdefault(name, {})
         if heading in own:
             raise UsageError(
                 f"report: --against metrics: two results are of {result.metric} of {result.gateway}; name folders "
@@ -134,10 +190,6 @@ def alike(results: Sequence[Result], *, except_for: Collection[str] = ()) -> lis
         if not row.measured and row.label not in except_for and len(set(row.cells)) == 1 and row.cells[0] is not None
     ]
     return [f"All: {', '.join(same)}."] if same else []
-
-
-def _within(result: Result) -> str:
-    return f"{main_figure.within(result)}{mark(result.doubts)}{missing(result)}"
 
 
 def _unit(results: Sequence[Result], *, many: bool) -> str:

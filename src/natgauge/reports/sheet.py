@@ -11,11 +11,15 @@ from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful
 from natgauge.reports.graded_doubts import of_columns
+from natgauge.reports.main_figure import interval_of
 from natgauge.reports.rows import IN_UNIT, column_of, compared_rows, references, rows, uncompared, unit_of, unlike_bits
 
 #: What ranges are in tables whose medians have rows of their own, and in those where the median has one.
-OF_VALUES: Final = "Brackets and ± are the range of all measured values."
-OF_RUNS: Final = (
+OF_VALUES: Final = (
+    "Percentiles, brackets and ± are of the measured values alone; strokes of figures are where another run is "
+    "expected."
+)
+_OF_RUNS: Final = (
     "Brackets and ± are where another run on the same machine is expected or, in doubt, the range of the repetitions; "
     "they are no confidence intervals."
 )
@@ -64,6 +68,12 @@ class Sheet:
     def columns(self) -> int:
         """Number of columns without the labels."""
         return len(self.lines[0].cells)
+
+
+def of_runs(results: Sequence[Result]) -> str:
+    """Return what the ranges of a table with a cell for each result are; empty where no cell has one."""
+    every = map(interval_of, results)
+    return _OF_RUNS if any(each.low != each.high for each in every) else ""
 
 
 def sheet(results: Sequence[Result]) -> Sheet:

@@ -32,7 +32,7 @@ from natgauge.analysis.sizing import (
 )
 from natgauge.analysis.unit_frames import mix_of
 from natgauge.errors import UsageError
-from natgauge.figure_text import at_most, in_full, in_percent, number
+from natgauge.figure_text import at_most, exact, in_full, in_percent, number
 from natgauge.interval_text import percent, span
 from natgauge.metrics import metrics
 from natgauge.metrics.metric import Resource
@@ -60,6 +60,10 @@ _NO_TABLE: Final = "what refuses them (natgauge explain)"
 _OF_LOG: Final = "what writes the log: its records were lost (natgauge explain)"
 #: What to change where a subscriber has more connections than its blocks have ports.
 _LARGER_BLOCKS: Final = "larger blocks, or more blocks for each subscriber"
+#: Resources that subscribers take and nothing was asked of.
+_NOT_LOOKED_AT: Final = (
+    "; not looked at: {}, as no result says for how long the gateway keeps them (give --device-timeout)"
+)
 #: Options that ask for a resource.
 _OPTIONS: Final[Mapping[Resource, str]] = {
     "new connections": "--new-each",
@@ -155,6 +159,7 @@ def _gateway(sizing: Sizing) -> dict[str, Any]:
         "functional": any(result.functional for result in sizing.results),
         "missing": list(sizing.missing),
         "no_limit": list(sizing.no_limit),
+        "not_looked_at": list(sizing.not_looked_at),
         "least_outside_addresses": addresses_for(sizing),
         "device_timeout": asked.kept,
         "entries_each": asked.entries,
@@ -164,7 +169,7 @@ def _gateway(sizing: Sizing) -> dict[str, Any]:
                 "ended": limit.ended,
                 "unit": limit.unit,
                 "each": limit.each,
-                "all": limit.each * asked.number,
+                "all": limit.of_all(asked.number),
                 "measured": _ends(limit.measured),
                 "subscribers": _ends(limit.subscribers),
                 "answer": limit.fits(asked.number),
@@ -252,18 +257,18 @@ def _table(sizing: Sizing) -> Iterator[str]:
     else:
         why = f"{opened}, kept {in_full(asked.kept)} s"
         if asked.connections is not None:
-            why = f"the larger of {in_full(asked.connections)} open ones and {in_full(asked.new * asked.kept)} of {why}"
+            why = f"the larger of {in_full(asked.connections)} open ones and {in_full(asked.opened)} of {why}"
     least = "at least " if asked.may_take_more else ""
     each, every = in_full(asked.entries), in_full(_entries_of_all(asked))
     said = f"Table: {least}{each} connections each ({why}), {least}{every} for all"
     if holds is not None:
-        most = in_full(math.floor(holds / asked.entries))
+        most = in_full(math.floor(exact(holds) / exact(asked.entries)))
         said += f"; its limit is {in_full(holds)}: at most {most} subscribers"
     yield f"{said}."
 
 
 def _entries_of_all(asked: Subscribers) -> int:
-    return math.ceil((asked.entries or 0) * asked.number)
+    return math.ceil(exact(asked.entries or 0) * asked.number)
 
 
 def _larger_capacity(sizing: Sizing) -> Iterator[str]:
@@ -342,10 +347,11 @@ def _answer(sizing: Sizing) -> str:
     fits = sizing.fits(asked.number)
     # A limit of which only a lower bound is known may come first in the table, and be none.
     deciding = [limit for limit in sizing.limits if limit.fits(asked.number) == fits]
-    known = "known limit" if sizing.missing else "limit"
+    known = "known limit" if sizing.missing or sizing.not_looked_at else "limit"
     at = f"the first {known} is {_at((deciding or sizing.limits)[0])}" if sizing.limits else "no limit is known"
     unusual = "; ".join(filter(None, map(_unusual, sizing.limits)))
     at += f"; measured: {unusual}" if unusual else ""
+    at += _NOT_LOOKED_AT.format(" and ".join(sizing.not_looked_at)) if sizing.not_looked_at else ""
     if fits == "cannot tell":
         why = " and ".join(_unknown(sizing))
         return f"Cannot tell whether {gateway} carries {subscribers}: {why}; {at}{stamp}."
@@ -555,7 +561,7 @@ def _row(name: str, limit: SubscriberLimit, most: Span, asked: Subscribers) -> t
     return (
         name,
         _of_unit(number(limit.each), limit),
-        _of_unit(number(limit.each * asked.number), limit),
+        _of_unit(number(limit.of_all(asked.number)), limit),
         _of_unit(_span(carried), limit),
         _span(most),
         _used(*(asked.number / end if end else math.inf for end in (most.upper, most.lower))),

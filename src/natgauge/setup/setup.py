@@ -21,6 +21,7 @@ from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.far_side import variables
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand
+from natgauge.gateways.needs import refuse_absent_files
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.gateways.ways import emptying_of, logged, way_of
 from natgauge.host import capabilities, limits, programs
@@ -95,6 +96,8 @@ class Setup:
         self.holder = self.recipe.holder if holder is None else holder
         self._is_own_lab = lab is None
         self.lab: Lab = self._planned_lab() if lab is None else lab
+        for part in self.recipe.of_devices(len(self.lab.devices)) if self.lab.devices else ():
+            refuse_absent_files(part)
         addresses = address_plan(self.lab.ground, self.recipe)
         addresses = replace(addresses, port_sets=chosen_sets(self.recipe, cell.device))
         if not self.lab.devices and not self.recipe.half:

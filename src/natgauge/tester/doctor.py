@@ -19,6 +19,7 @@ from natgauge.cleaning import cleanup
 from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.figure_text import in_percent
 from natgauge.finding import Finding, State
+from natgauge.gateways.needs import refuse_absent_files
 from natgauge.gateways.recipe import VARIABLE as GATEWAYS
 from natgauge.gateways.recipe import Recipe, available, load
 from natgauge.gateways.recipe_model import OWN_PACKAGE, RequiredPrograms, installing
@@ -52,11 +53,14 @@ def examine(host: Host | None = None) -> list[Finding]:
     """Run all checks, in the order in which findings should be fixed. Takes about half a second.
 
     Raises:
-        UsageError: an environment variable names something else than folders, so other things would be checked.
+        UsageError: an environment variable names something else than folders, so other things would be checked; or a
+            gateway that the host is checked for is none.
     """
     for variable in (programs.VARIABLE, programs.PATH_VARIABLE, GATEWAYS):
         named_folders(variable)
     place = host or Host()
+    for name in place.gateways:
+        _recipe(name)
     return [finding for check in _CHECKS for finding in check(place)]
 
 
@@ -284,9 +288,10 @@ def _conntrack(host: Host) -> Iterator[Finding]:
 def _packages(host: Host) -> Iterator[Finding]:
     """Yield a finding for each recipe, the user's invalid recipes included, then one for all their packages."""
     absent: set[str] = set()
-    for name, path in [(name, path) for name, paths in available().items() for path in paths]:
+    every: Sequence[tuple[str, str | Path]] = [(name, path) for name, paths in available().items() for path in paths]
+    for name, path in [(name, name) for name in host.gateways] or every:
         try:
-            recipe = load(path)
+            recipe = _recipe(path)
         except UsageError as error:
             yield Finding(f"gateway {name}", "warning", str(error), f'"${{EDITOR:-vi}}" {shlex.quote(str(path))}')
             continue
@@ -302,6 +307,14 @@ def _packages(host: Host) -> Iterator[Finding]:
         yield Finding("gateway packages", "missing", what, installing(packages), _of_debian(packages))
     else:
         yield Finding("gateway packages", "ok", "all are installed")
+
+
+def _recipe(name_or_path: str | Path) -> Recipe:
+    """The recipe, with the files that it names."""
+    recipe = load(name_or_path)
+    for part in recipe.of_devices(1):
+        refuse_absent_files(part)
+    return recipe
 
 
 def _package(recipe: Recipe, missing: Mapping[str, RequiredPrograms], host: Host) -> Finding:

@@ -47,6 +47,7 @@ class Host:
 
     Attributes:
         prove: sends frames over a cable; None = not tried.
+        gateways: names or paths of the gateways that it is checked for; empty = all.
     """
 
     root: Path = Path("/")
@@ -54,6 +55,7 @@ class Host:
     prove: Callable[[], StreamCounts] | None = send_over_a_cable
     find: Callable[[str], str | None] = programs.find_of_devices
     has: Callable[[str], bool] = has_module
+    gateways: tuple[str, ...] = ()
 
     def path(self, path: str) -> Path:
         """Return where a path of the host is."""

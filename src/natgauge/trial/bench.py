@@ -22,7 +22,7 @@ from natgauge.figure_text import number as written
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.far_side import right_answers
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
-from natgauge.gateways.named_networks import having
+from natgauge.gateways.named_networks import having, without_words
 from natgauge.gateways.recipe import rules_of
 from natgauge.gateways.ways import way_of
 from natgauge.inputs.checks import wrong
@@ -390,7 +390,7 @@ class Bench(Setup):
         if named := having(rules, (traffic.source_addresses.first, traffic.responder_addresses.first)):
             where = "where the addresses of the test traffic are; look whether a rule drops them"
             parts.append(f"its rules name {', '.join(named)}, {where}")
-        if _BY_PORT.search(rules):
+        if _BY_PORT.search(without_words(rules)):
             parts.append(
                 "its rules name ports: choose frames that they accept by --destination-ports 443 or --transport tcp, "
                 "or for every command by destination_ports in the recipe (docs/recipes.md#limits)"

@@ -69,6 +69,8 @@ REPEATED: Final = {
     "second half of the handshake delayed": "a queue on the other way",
     "half-open connections up to a limit": "`table of a limit that nobody told` has such a limit",
     "connection rate with half-open connections up to a limit": "the device of the row before, in a search",
+    "transaction rate, roughly": "`validated connection rate, roughly` is searched so; tcp_rows.py counts its segments",
+    "mixed load of few openings": "`subscribers of few frames` opens connections beside frames, searched so, too",
     "mixed load beside a flood with a limit for each host": "as `mixed load of few openings`, searched twice",
     "mixed load beside a flood with a limit for all": "as `subscribers of few frames`, searched twice",
     "subscribers of few openings": "the device of `mixed load of few openings`, with ten seconds of phase 1",
@@ -79,7 +81,9 @@ REPEATED: Final = {
 #: Why a procedure has no row in `make test`.
 WITHOUT_ROW: Final = {
     "cost": "devices of known cost are calibrated by themselves: tests.labs.known_costs",
+    "mixed-load": "the load of `subscribers of few frames`, in frames/s; test_every_metric.py measures it",
     "pdv": "`inter packet delay variation, once` times the same device; test_every_metric.py measures it",
+    "transaction-rate": "the search of `validated connection rate, roughly`; test_every_metric.py measures it",
 }
 
 

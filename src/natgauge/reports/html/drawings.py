@@ -33,16 +33,21 @@ _LONGEST: Final = 60
 _CONVERTERS: Final[Mapping[Form, Callable[[charts.Row], str | bytes]]] = {"svg": charts.svg, "pdf": charts.pdf}
 
 
-def write(groups: Sequence[FigureGroup], folder: Path, form: Form, own: OwnWords = NO_WORDS) -> list[Path]:
-    """Write each figure as a file into a folder, which is made if missing; return the files."""
-    figures = list(_figures(groups, own))
+def write(
+    groups: Sequence[FigureGroup], folder: Path, form: Form, own: OwnWords = NO_WORDS, below: Sequence[str] = ()
+) -> list[Path]:
+    """Write each figure as a file into a folder, which is made if missing; return the files.
+
+    `below` are sentences that follow each caption.
+    """
+    figures = list(_figures(groups, own, below))
     if not figures:
         raise UsageError(f"report: --{form}: the folders hold nothing that is drawn; name results or comparisons")
     contents = [(f"{name}.{form}", _CONVERTERS[form](spec)) for name, spec in figures]
     return outputs.write_into(folder, contents, what="report", remedy=_REMEDY)
 
 
-def _figures(groups: Sequence[FigureGroup], own: OwnWords) -> Iterator[tuple[str, charts.Row]]:
+def _figures(groups: Sequence[FigureGroup], own: OwnWords, below: Sequence[str]) -> Iterator[tuple[str, charts.Row]]:
     """Names of the files, without their end, and specifications of the drawings."""
     style = resources.files(page.__package__ or "").joinpath("page.css").read_text("utf-8")
     colours = {f"var({name})": colour for name, colour in _LIGHT.findall(style)}
@@ -54,13 +59,16 @@ def _figures(groups: Sequence[FigureGroup], own: OwnWords) -> Iterator[tuple[str
         # The user's title is of all figures; behind it is what tells one of them from the others.
         apart = ", ".join(part for part in parts if not all(part in others for others in parts_of))
         head = ": ".join(filter(None, [own.title, apart])) if own.title else title
-        yield f"{at:0{len(str(len(every)))}}-{words}", _alone(group, figure, (head, own), colours)
+        yield f"{at:0{len(str(len(every)))}}-{words}", _alone(group, figure, (head, own, below), colours)
 
 
-def _alone(group: FigureGroup, figure: Figure, words: tuple[str, OwnWords], colours: Mapping[str, str]) -> charts.Row:
+def _alone(
+    group: FigureGroup, figure: Figure, words: tuple[str, OwnWords, Sequence[str]], colours: Mapping[str, str]
+) -> charts.Row:
     """A drawing that needs no page around it."""
-    title, own = words
-    note = [line for part in (*own.paragraphs, figure.caption or group.caption) for line in textwrap.wrap(part, _NOTE)]
+    title, own, below = words
+    parts = (*own.paragraphs, " ".join([figure.caption or group.caption, *below]))
+    note = [line for part in parts for line in textwrap.wrap(part, _NOTE)]
     drawn: dict[str, Any] = {
         **figure.spec,
         # The plot keeps its size next to title and legend.

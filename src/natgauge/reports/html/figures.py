@@ -26,7 +26,7 @@ from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
 from natgauge.reports import criterion, graded_doubts, labels, main_figure
-from natgauge.reports.comparison import change, conditions_of, interval
+from natgauge.reports.comparison import change, conditions_of, doubts_of, interval
 from natgauge.reports.doubtful import missing
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine, Row
@@ -204,17 +204,23 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     together = _together([each[0] for each in sets], (*names, axis.parameter))
     figures: list[Figure] = []
     ideal = " The thin dotted line is the ideal: n cores give n times the rate of the first." * (axis is CORES)
-    log = " The axis of connections is logarithmic." * (axis is SESSIONS)
     band = " The pale band joins them." * (axis is SESSIONS)
 
-    def caption(drawn: Sequence[Result], limited: Sequence[Result], marks: str) -> str:
+    # Of several axes a caption of all says only what each of them is.
+    logs = [_spans(_flat([by_first[id(first)] for first in firsts]), _MANY_TIMES_OF_LINES) for _, firsts in together]
+
+    def caption(drawn: Sequence[Result], limited: Sequence[Result], marks: str, *, spans: bool) -> str:
+        which = (
+            "Both axes are" if spans and axis is SESSIONS else f"The axis of {'values' if spans else 'connections'} is"
+        )
+        log = f" {which} logarithmic." * (spans or axis is SESSIONS)
         hollow = " A hollow mark is a single repetition." * any(len(result.repetitions) == 1 for result in drawn)
         return f"The line goes through the medians. {_STROKE}{band}{hollow}{ideal}{log}{marks}{_limits(limited)[1]}"
 
     def unlike(drawn: Sequence[Result], *, apart: bool = False) -> conditions.Unlike | None:
         return _unlike(drawn, *names, axis.parameter, apart=apart)
 
-    for head, firsts in together:
+    for (head, firsts), spans in zip(together, logs, strict=True):
         own = [by_first[id(first)] for first in firsts]
         axes = _axes(axis, own)
         panels: dict[str, list[Sequence[Result]]] = {}
@@ -222,12 +228,13 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
             panels.setdefault(_joined(head, labels.words(each[0], names)), []).append(each)
         for title, every in panels.items():
             for part in _chunks(every, charts.MOST_LINES):
-                alone = f"{caption(_flat(part), _flat(own), _words(_flat(part)))}{_after(unlike(_flat(part)))}"
+                alone = f"{caption(_flat(part), _flat(own), _words(_flat(part)), spans=spans)}"
+                alone += _after(unlike(_flat(part)))
                 figures.append(replace(_lines(title, part, axis, axes, looks), caption=alone))
     drawn = _flat(sets)
     return FigureGroup(
         f"{declared(results[0].metric).plain_name} against {_AGAINST[axis]} ({unit_of(results[0])})",
-        caption(drawn, results, _marked(drawn)),
+        caption(drawn, results, _marked(drawn), spans=all(logs)),
         tuple(figures),
         _legend([each[0].gateway for each in sets], looks),
         unlike(drawn, apart=len(together) > 1),
@@ -619,18 +626,18 @@ def forest_figures(number_of: str, record: ComparisonRecord, looks: Looks) -> Fi
     caption += " The axis is logarithmic." * log
     unlike = conditions_of(record)
 
-    def doubts_of(shown: Sequence[RatioEstimate]) -> list[Sequence[Note]]:
-        return [record.gateway(each.gateway).doubts.get(each.quantity, ()) for each in shown]
+    def doubts(shown: Sequence[RatioEstimate]) -> list[Sequence[Note]]:
+        return [doubts_of(record, each) for each in shown]
 
     def alone(shown: Sequence[RatioEstimate]) -> str:
-        return f"{caption}{_after(graded_doubts.explained(doubts_of(shown)))}{_after(unlike)}"
+        return f"{caption}{_after(graded_doubts.explained(doubts(shown)))}{_after(unlike)}"
 
     axis = ChartAxis("cost, compared with the baseline", log=log, domain=domain, marks=tuple(marks), is_change=True)
     parts = [part for own in by_quantity.values() for part in _chunks(own, charts.MOST_ROWS)]
     figures = (replace(figure, caption=alone(part)) for part in parts if (figure := _forest(record, part, axis, looks)))
     of = "work of the device" if record.by == "slices" else "time"
     title = capital(f"{number_of}cost of a frame ({of}), compared with {record.baseline.label}")
-    of_all = f"{caption}{_after(graded_doubts.signs(doubts_of(every)))}"
+    of_all = f"{caption}{_after(graded_doubts.signs(doubts(every)))}"
     return FigureGroup(title, of_all, tuple(figures), unlike=unlike)
 
 
@@ -658,7 +665,7 @@ def _forest(
             its_ends = {"low": each.low or first, "high": last if each.high is None else each.high}
             colour = "var(--muted)" if record.gateway(each.gateway).role == "control" else looks[each.gateway]["colour"]
             tip = f"{each.gateway}, {frame}: {cells[2]} ({cells[3]}), {each.verdict}"
-            doubts = record.gateway(each.gateway).doubts.get(each.quantity, ())
+            doubts = doubts_of(record, each)
             name = _wrapped(each.gateway) + (
                 f"|{cells[2]}{graded_doubts.mark(doubts)}" if each.ratio is not None else ""
             )

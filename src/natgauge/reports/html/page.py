@@ -34,7 +34,7 @@ from natgauge.reports import answers, audit, comparison, graded_doubts, labels, 
 from natgauge.reports.answers import Sentence
 from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
 from natgauge.reports.doubtful import in_summary
-from natgauge.reports.failures import CommandAgain, failures_of, shell_options, without_result_yet
+from natgauge.reports.failures import CommandAgain, failures_of, lacks_of, shell_options, without_result_yet
 from natgauge.reports.heading import NO_WORDS, Heading, OwnWords, heading
 from natgauge.reports.html import charts, evidence, figures, metrics_table
 from natgauge.reports.html.evidence import Trials
@@ -92,7 +92,8 @@ def page(
     trials = _trials(collected)
     looks = figures.looks_of(results, records)
     questions = _questions(collected, trials, looks)
-    failures = failures_of(collected, again)
+    lacks = lacks_of(collected)
+    failures = failures_of(collected, lacks, again)
     sentences = [
         *(one for record in records for one in comparison.sentences(record)),
         *answers.answers(results),
@@ -110,7 +111,7 @@ def page(
     said = [
         *(one for one in sentences if not one.unlike and one not in tabled),
         *_conditions(collected, [view for view in views if view is not None]),
-        *map(Sentence, without_result_yet(collected)),
+        *map(Sentence, without_result_yet(lacks)),
     ]
     common, parameters = _parameters([result.parameters for result in results], names)
     return _rendered(
@@ -243,9 +244,10 @@ def _doubts(collected: StoredResults, names: Sequence[str]) -> list[dict[str, An
         for gateway in record.gateways
         for quantity, doubts in gateway.doubts.items()
     ]
+    of_costs = [("all costs", comparison.doubts_of_all(record)) for record in collected.records]
     return [
         {"grade": grade, "title": graded_doubts.GRADE_TITLES[grade], "doubts": every}
-        for grade, every in graded_doubts.summed([*of_results, *of_rates]).items()
+        for grade, every in graded_doubts.summed([*of_results, *of_rates, *of_costs]).items()
         if every
     ]
 

@@ -632,8 +632,8 @@ class _Search:
     def _limit(self, value: float, upper: Load | None) -> LimitedBy:
         """Return what limits the upper bound; add a note where the limit is not only the device."""
         if upper is None and self._undecided:
-            # Where all that was tried passed, the device is gone.
-            return "device" if self._outlasted is None else TIME
+            # Where all that was tried passed, the device is gone, or the trials were at their end.
+            return TIME if self._outlasted is not None else "ranges" if self._attempts[-1].outcome.begun else "device"
         if upper is None and not value:
             text = f"up to {written(self._plan.top)} {self._plan.unit} the tester sent none in time"
             self._notes.append(Note("tester", text))
