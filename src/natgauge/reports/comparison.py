@@ -60,9 +60,10 @@ def text(record: ComparisonRecord, *, brief: bool = False, width: int | None = N
 
 def sentences(record: ComparisonRecord, *, of_limit: bool = True) -> list[Sentence]:
     """Return the answers: to `--fail-above`, one for each gateway and quantity, and a control that seems to differ."""
-    groups: dict[tuple[str, str, bool], list[RatioEstimate]] = {}
+    groups: dict[tuple[str, str, bool, bool], list[RatioEstimate]] = {}
     for estimate in record.estimates:
-        groups.setdefault((estimate.quantity, estimate.verdict, estimate.is_bounded), []).append(estimate)
+        kind = estimate.quantity, estimate.verdict, estimate.is_bounded, _is_within(estimate)
+        groups.setdefault(kind, []).append(estimate)
     found = [_compared(record, group) for group in groups.values()]
     if of_limit and (limit := _limit(record)) is not None:
         found.insert(0, limit)
@@ -147,6 +148,8 @@ def conditions_of(record: ComparisonRecord) -> conditions.Unlike | None:
 def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
     """Gateways with the same verdict on the same frames, all with known ends of their intervals, or none."""
     verdict = group[0].verdict
+    if _is_within(group[0]):
+        return _within(record, group)
     if group[0].is_bounded:
         return _same_cost(record, group) if verdict == "no difference" else _costs(record, group)
     if verdict == "undecided" and len(group) > 1:
@@ -155,6 +158,30 @@ def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sente
     if verdict == "undecided":
         return Sentence(f"Cannot tell: {texts}.", "cannot tell")
     return Sentence(f"{capital(texts)}.", "seen")
+
+
+def _is_within(estimate: RatioEstimate) -> bool:
+    """Whether a cost is surely not above the limit that was asked about, though maybe above or below the baseline's."""
+    return estimate.verdict == "undecided" and estimate.above is False
+
+
+def _within(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
+    """Costs that are not known to differ from the baseline's, where the question was whether they are above a limit."""
+    control = control_margin(record, group[0].quantity)
+    parts = []
+    for estimate in group:
+        most = estimate.ends[1] * (control if math.isfinite(control) else 1) - 1
+        cost = f"at most {percent(most, 'up')} more" if most > 0 else "no more"
+        parts.append(f"{cost} through {_through(estimate, record)} ({interval(estimate)})")
+    against = f"through {record.baseline.label}{_cost_of(record, group[0].quantity)}"
+    costs = f"a {FRAME_OF[group[0].quantity]} costs {', '.join(parts)} than {against}; {_level(group)}"
+    return _as_sure(record, group, Sentence(f"Within the limit of {given(record.fail_above or 0)}: {costs}.", "sure"))
+
+
+def _cost_of(record: ComparisonRecord, quantity: Quantity) -> str:
+    """What a frame through the baseline takes, in brackets; empty = not known."""
+    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == quantity), None)
+    return "" if cost is None else f" ({nanoseconds(cost)})"
 
 
 def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
@@ -225,8 +252,7 @@ def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence
     if len(parts) > MOST_NAMES:
         intervals += f"; {len(parts) - 2} others lie between"
         parts = [parts[0], parts[-1]]
-    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == group[0].quantity), None)
-    against = f"through {record.baseline.label}{'' if cost is None else f' ({nanoseconds(cost)})'}"
+    against = f"through {record.baseline.label}{_cost_of(record, group[0].quantity)}"
     if undecided:
         head = f"Cannot tell whether a {what} costs more or less than {against}"
         return Sentence(f"{head}: {', '.join(parts)}; {intervals}.", "cannot tell")
