@@ -286,6 +286,30 @@ def test_an_interval_within_the_limit_answers_the_question_though_its_verdict_is
     assert [line.cells[3] for line in comparison.sheet(record).lines[2:4]] == ["undecided", "undecided"]
 
 
+def test_every_form_says_which_traffic_was_measured(golden: Golden) -> None:
+    """A comment said nowhere that its frames were UDP, nor to which port they went."""
+    new = [estimate(quantity="new")]
+    udp = {"connections": 64_512, "transport": "udp", "destination_ports": "443-443"}
+    octets = {"frame_octets": {"initiator": 64, "responder": 64}}
+
+    def said(record: ComparisonRecord) -> list[str]:
+        notes = [note for note in comparison.sheet(record).notes if note.startswith(("Measured for", "With TCP"))]
+        assert all(note in markdown_of(record) for note in notes)
+        return notes
+
+    def markdown_of(record: ComparisonRecord) -> str:
+        return comparison.comment(record).replace("\\", "")
+
+    assert len(said(compared(parameters={**udp, **octets}))) == 1
+    golden(said(compared(parameters={**udp, **octets})))
+    six = {"initiator": 84, "responder": 64}
+    golden(said(compared(new, parameters={**udp, "transport": "tcp", "destination_ports": "1-2", "frame_octets": six})))
+    golden(said(compared(new, parameters={"connections": 9, "transport": "icmp", "frame_sizes": "64:7,594:4"})))
+    mixed = compared(new, parameters={**udp, **octets})
+    other = gateway("other", "compared", {**udp, **octets, "transport": "tcp"})
+    golden(said(mixed.model_copy(update={"gateways": (mixed.gateways[0], other, mixed.gateways[2])})))
+
+
 def test_a_comment_names_the_commit() -> None:
     assert ", commit ab12cd;" in comparison.comment(compared([estimate()], commit="ab12cd@2026-01-02T03:04:05+00:00"))
     assert "commit" not in comparison.comment(compared([estimate()]))

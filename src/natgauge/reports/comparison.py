@@ -372,7 +372,10 @@ def _notes(record: ComparisonRecord) -> Iterator[str]:
     )
     where = "of searches in turn" if record.slices is None else f"on core {record.slices.core}"
     of_commit = "" if record.commit is None else f", commit {commit_of(record.commit)[0]}"
-    yield f"Measured for {_length(record)} {where}{of_commit}; evidence: {record.results}"
+    yield f"Measured for {_length(record)} {where}{_traffic(record)}{of_commit}; evidence: {record.results}"
+    own = (record.baseline, *record.compared)
+    if "new" in {one.quantity for one in record.estimates} and "tcp" in {_transport(each) for each in own}:
+        yield "With TCP new is a whole handshake: SYN, SYN-ACK and ACK"
     yield from (
         estimate.text for estimate in (*record.estimates, *record.control) if estimate.limits and estimate.ratio is None
     )
@@ -386,6 +389,36 @@ def _notes(record: ComparisonRecord) -> Iterator[str]:
     yield from _halves(record)
     yield from (str(note) for note in record.notes if note not in doubts_of_all(record))
     yield from _rates(record)
+
+
+def _transport(gateway: GatewayRecord) -> str:
+    return str(gateway.parameters.get("transport", "udp"))
+
+
+def _traffic(record: ComparisonRecord) -> str:
+    """The test traffic, as the end of a sentence; with names where that of gateways differs."""
+    labels: dict[str, list[str]] = {}
+    for gateway in (record.baseline, *record.compared):
+        labels.setdefault(_traffic_of(gateway), []).append(gateway.label)
+    texts = [f"{text} ({listed(own)})" if len(labels) > 1 else text for text, own in labels.items() if text]
+    return f", with {'; '.join(texts)}" if texts else ""
+
+
+def _traffic_of(gateway: GatewayRecord) -> str:
+    """Connections and frames of a gateway; empty = not recorded."""
+    known, transport = gateway.parameters.get, _transport(gateway)
+    connections, octets = known("connections"), known("frame_octets")
+    if not isinstance(connections, int):
+        return ""
+    ports = "-".join(dict.fromkeys(str(known("destination_ports") or "").split("-")))
+    to = f" to port{'s' if '-' in ports else ''} {ports}" if ports and transport != "icmp" else ""
+    text = f"{connections:,} {transport.upper()} connections{to}"
+    if sizes := known("frame_sizes"):
+        return f"{text}, frames of {sizes} octets"
+    if not isinstance(octets, dict):
+        return text
+    up, down = octets.get("initiator"), octets.get("responder")
+    return f"{text}, frames of {up} octets" if up == down else f"{text}, frames of {up} octets up and {down} down"
 
 
 def _halves(record: ComparisonRecord) -> Iterator[str]:
