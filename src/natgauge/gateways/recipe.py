@@ -287,6 +287,11 @@ class Recipe(RecipeTable):
         every = (played.limits.destination_ports for played in self.of_devices(1))
         return {name: text for ports in every for name, text in ports.items()}
 
+    def ports_of(self, transport: Transport) -> tuple[int, ...]:
+        """The only ports outside to which its rules let connections of a transport go; empty = any."""
+        parts = (part.partition("-") for part in self.destination_ports.get(transport, "").split(",") if part)
+        return tuple(dict.fromkeys(each for low, _, high in parts for each in range(int(low), int(high or low) + 1)))
+
     @property
     def names_traffic(self) -> bool:
         """Whether it says which frames its rules accept, so that the usual ones would be dropped."""

@@ -316,6 +316,7 @@ def _audits(changes: Changes[Examined]) -> list[str]:
         one_sided = sum(line.first.is_decided != line.second.is_decided for line in changed)
         counted = f"{outcomes['worse']} worse, {outcomes['better']} better"
         more = f"; {one_sided} have a verdict in one run only" if one_sided else ""
+        more += "; cannot tell, for an audit saw almost nothing" if any(one.first.is_whole for one in changed) else ""
         lines.append(f"Audits of {names}: {outcomes['worse'] + outcomes['better']} verdicts differ ({counted}){more}")
         lines += _alike(changes)
         lines += [f"  {line}" for line in aligned(rows)]
