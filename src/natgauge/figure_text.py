@@ -7,6 +7,7 @@ CSV, JSON and data frames have figures in full. Everything else that people read
 from __future__ import annotations
 
 import math
+import re
 import sys
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
 from typing import Final, TypeGuard
@@ -24,6 +25,12 @@ _LEAST_PLAIN: Final = Decimal("1e-4")
 #: Of a percentage above this, what is missing decides on the digits.
 _NEARLY_ALL: Final = 99
 _LARGEST: Final = sys.float_info.max
+#: What has the singular, as it is written.
+_ONE: Final = re.compile(r"(?:(?:at least|at most|up to|about) )?1")
+#: A noun in the plural: it ends the words, or is that of a rate, or something follows that belongs to it.
+_PLURAL: Final = re.compile(
+    r"\b(\w{2,}?)(ies|(?<=s)es|(?<=x)es|(?<=ch)es|(?<=sh)es|s)(?=$|/s\b| (?:of|in|from|to|at|with|that|each|all)\b)"
+)
 
 
 def number(value: object, digits: int = DIGITS) -> str:
@@ -64,6 +71,20 @@ def in_full(value: object) -> str:
 def whole(value: float) -> int:
     """Return a whole number as an integer: of a float the digits that it has, of which `int` makes false ones."""
     return int(exact(value))
+
+
+def with_noun(number: object, many: str, one: str = "") -> str:
+    """Return a number, as it is written, with its noun or unit in the plural; of 1 with the singular.
+
+    Args:
+        one: the words for 1; empty = those of `many`, with the first noun in the singular: "1 frame/s" of "frames/s".
+    """
+    is_one = _ONE.fullmatch(str(number))
+    return f"{number} {(one or _PLURAL.sub(_singular, many, count=1)) if is_one else many}"
+
+
+def _singular(plural: re.Match[str]) -> str:
+    return f"{plural[1]}y" if plural[2] == "ies" else plural[1]
 
 
 def _is_figure(value: object) -> TypeGuard[int | float]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from natgauge.figure_text import with_noun
 from natgauge.words import LimitedBy
 
 
@@ -69,7 +70,9 @@ class LogCounts:
             f"unreadable, such as {self.unparsed_line!r}": self.unparsed,
         }
         found = ", ".join(f"{number:,} {name}" for name, number in faults.items() if number)
-        return f"the log has {self.records:,} records for {self.connections:,} connections{found and ': '}{found}"
+        records = with_noun(f"{self.records:,}", "records")
+        connections = with_noun(f"{self.connections:,}", "connections")
+        return f"the log has {records} for {connections}{found and ': '}{found}"
 
 
 class LogError(NamedTuple):

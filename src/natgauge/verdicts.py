@@ -22,12 +22,12 @@ from natgauge.causes.cause import Cause
 from natgauge.causes.counters import facts_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.counts import is_disturbed, lost_seconds
-from natgauge.figure_text import in_percent
+from natgauge.figure_text import in_percent, with_noun
 from natgauge.modifiers import Modifiers
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
-from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Trial, TrialPlan
-from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Verdict
+from natgauge.trials import LEAST_LAG_SECONDS, Direction, Trial, TrialPlan, lag_tolerance
+from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Verdict, origin
 
 #: Counter of a log's messages, of one or several records each, that found no room on their way to what writes them.
 LOG_DROPS = "log_drops"
@@ -228,11 +228,6 @@ def _table(case: _Case) -> TableState:
     return TableState(case.most_counted, case.table_limit, sum(opened))
 
 
-def lag_tolerance(nominal_seconds: float, lag_share: float = LAG_SHARE) -> float:
-    """Return the seconds by which a sender may be late at the end of a phase of this nominal length."""
-    return max(lag_share * nominal_seconds, LEAST_LAG_SECONDS)
-
-
 def _streams(case: _Case) -> Iterable[_Stream]:
     yield _Stream(1, "phase 1", case.trial.phase1, lag_matters=not case.preparation, opens=True)
     churn = {"new connections of phase 2": case.trial.openings, "closings of phase 2": case.trial.closings}
@@ -240,9 +235,7 @@ def _streams(case: _Case) -> Iterable[_Stream]:
         if counted is not None:
             yield _Stream(2, name, counted, lag_matters=True, opens=opens)
     for direction, counts in case.trial.phase2.items():
-        yield _Stream(
-            2, f"phase 2 from the {direction.value.capitalize()}", counts, lag_matters=True, direction=direction
-        )
+        yield _Stream(2, f"phase 2 {origin(direction)}", counts, lag_matters=True, direction=direction)
 
 
 def _streams_judged(case: _Case) -> Iterable[_Ruling | None]:
@@ -260,6 +253,8 @@ def _stream_judged(case: _Case, stream: _Stream) -> Iterable[_Ruling | None]:
     yield _too_many(stream)
     yield _not_offered(case, stream)
     yield _hasty(case, stream)
+    if case.plan.at_rate:
+        yield _untimed(case, stream)
     yield _wrong(stream, case)
     yield _lost(case, stream)
     yield _behind(case, stream)
@@ -282,7 +277,7 @@ def _gone(case: _Case) -> _Ruling | None:
     why = f" ({read.device_error})" if read.device_error else ""
     if read.forwards is False:
         came = case.trial.phase1.received_frames + sum(counts.received_frames for counts in case.trial.phase2.values())
-        back = f"{came} frames had come back" if came else "no frame had come back"
+        back = f"{with_noun(came, 'frames')} had come back" if came else "no frame had come back"
         reason = f"the device {what}{why} and forwards nothing: {_unreturned(case)}; {back}"
         return _Ruling(Verdict.COLLAPSED, reason, limited_by="device")
     forwards = ", although it forwards" if read.forwards else ""
@@ -307,7 +302,9 @@ def _changed(case: _Case) -> _Ruling | None:
 def _not_empty(case: _Case) -> _Ruling | None:
     if not case.readings.count_before:
         return None
-    reason = f"the device's table held {case.readings.count_before} connections before phase 1 instead of none"
+    reason = (
+        f"the device's table held {with_noun(case.readings.count_before, 'connections')} before phase 1 instead of none"
+    )
     return _Ruling(Verdict.INVALID, reason, limited_by="host")
 
 
@@ -315,7 +312,7 @@ def _strayed(case: _Case) -> _Ruling | None:
     """Fail a chain that keeps connections in a part that must be stateless: it is not the chain under test."""
     if not case.readings.strays:
         return None
-    held = ", ".join(f"{count} connections at {name}" for name, count in case.readings.strays.items())
+    held = ", ".join(f"{with_noun(count, 'connections')} at {name}" for name, count in case.readings.strays.items())
     return _Ruling(Verdict.FAIL, f"the device keeps {held}, which must hold none", limited_by="device")
 
 
@@ -325,7 +322,9 @@ def _refused(case: _Case) -> _Ruling | None:
     errors = sum(port.redirect_errors for port in case.trial.ports.values())
     if refused == 0 and errors == 0:
         return None
-    reason = f"the tester's own ports refused {refused} frames, with {errors} redirect errors"
+    reason = (
+        f"the tester's own ports refused {with_noun(refused, 'frames')}, with {with_noun(errors, 'redirect errors')}"
+    )
     if links := _links(case):
         return _Ruling(Verdict.INVALID, f"{reason}, which {links} can explain", limited_by="host")
     return _Ruling(Verdict.INVALID, reason, limited_by="tester")
@@ -372,7 +371,7 @@ def _not_offered(case: _Case, stream: _Stream) -> _Ruling | None:
     due = counts.intended_frames - (counts.unopened or 0) - (counts.skipped if missing else 0)
     if counts.offered_frames == due:
         return None
-    reason = f"{stream.name}: {counts.offered_frames} frames were offered instead of {due}"
+    reason = f"{stream.name}: {with_noun(counts.offered_frames, 'frames were', 'frame was')} offered instead of {due}"
     return _Ruling(Verdict.INVALID, reason, limited_by="tester")
 
 
@@ -483,7 +482,7 @@ def _table_figures(case: _Case) -> str:
     if case.established is None:
         return ""
     limit = "" if case.table_limit is None else f" of at most {case.table_limit}"
-    return f"; the device's table held {case.established} connections{limit}"
+    return f"; the device's table held {with_noun(case.established, 'connections')}{limit}"
 
 
 def _loss_limit(case: _Case, stream: _Stream) -> LimitedBy:
@@ -591,7 +590,7 @@ def _met_ports(stream: _Stream) -> Sequence[tuple[str, str]]:
 def _disturbance(case: _Case, stream: _Stream) -> str:
     placed = stream.counts.lost_in_stalls is not None
     drops = case.tester_drops[stream.name]
-    causes = [f"{drops} frames dropped at the tester's own ports"] if drops else []
+    causes = [f"{with_noun(drops, 'frames')} dropped at the tester's own ports"] if drops else []
     causes += [links] if (links := _links(case)) else []
     causes += [reading] if (reading := _read_late(case, stream.phase)) else []
     if case.readings.throttled_seconds:
@@ -656,6 +655,16 @@ def _behind(case: _Case, stream: _Stream) -> _Ruling | None:
         return _Ruling(Verdict.INVALID, f"{figures}: the tester is too slow", limited_by="tester")
     slow = Cause("slow", "seen", remedy="a lower rate")
     return _Ruling(Verdict.FAIL, figures, limited_by="device", failed_phase=stream.phase, cause=slow)
+
+
+def _untimed(case: _Case, stream: _Stream) -> _Ruling | None:
+    """Refuse a time at a rate that was not sent, whatever was lost; frames were due long before they were sent."""
+    late = _behind(case, stream)
+    if late is None or late.verdict is Verdict.INVALID:
+        return late
+    # A restart is timed, and lost frames are known by when they were due. Else a device that slows the sender fails.
+    reason = f"{late.reason}, so lost frames cannot be compared with the restart"
+    return _Ruling(Verdict.INVALID, reason, limited_by="host") if case.restarted else None
 
 
 def _between_frames(case: _Case, stream: _Stream) -> float:
@@ -762,14 +771,15 @@ def _stream_remarks(case: _Case) -> Iterable[str]:
         if excused := _excused(case, stream):
             yield f"{stream.name}: {excused} of {stream.counts.lost} lost frames are excused"
         if stream.counts.asked is not None:
-            yield f"{stream.name}: the device asked the far side {stream.counts.asked} times"
+            yield f"{stream.name}: the device asked the far side {with_noun(stream.counts.asked, 'times')}"
 
 
 def _remarks(case: _Case) -> Iterable[str]:
     for cpu in case.disturbed:
         yield (
-            f"CPU {cpu.cpu} ({cpu.role}) stalled {cpu.stalls} times, {cpu.stalled_ns / 1e9 * 1000:.1f} ms in all, "
-            f"{cpu.worst_stall_ns / 1e9 * 1000:.1f} ms at worst; {cpu.stolen_ns / 1e9 * 1000:.0f} ms stolen"
+            f"CPU {cpu.cpu} ({cpu.role}) stalled {with_noun(cpu.stalls, 'times')}, "
+            f"{cpu.stalled_ns / 1e9 * 1000:.1f} ms in all, {cpu.worst_stall_ns / 1e9 * 1000:.1f} ms at worst; "
+            f"{cpu.stolen_ns / 1e9 * 1000:.0f} ms stolen"
         )
     yield from _stream_remarks(case)
     if links := _links(case):

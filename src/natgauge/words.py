@@ -44,11 +44,14 @@ WRONG_FRAMES: Final[Mapping[str, str]] = {
     "untagged": "with too few VLAN tags",
     "without_checksum": "without a UDP checksum",
 }
+#: Sides for readers: of the gateway, as RFC 4787 has them. A frame is "from inside" or "from outside" wherever people
+#: read of it; inputs, records and the heads of CSV have `up` and `down`, or the tester's end.
+SIDES: Final[Mapping[str, str]] = {"initiator": "inside", "responder": "outside"}
 #: Where the frames of a rate of phase 2 come from, by the directions that send.
 SENDING: Final[Mapping[str, str]] = {
     "both": "in each direction",
-    "up": "from the Initiator",
-    "down": "from the Responder",
+    "up": f"from {SIDES['initiator']}",
+    "down": f"from {SIDES['responder']}",
 }
 #: How phase 1 enumerates the four tuples (RFC 9693 section 4.4).
 Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]
@@ -119,6 +122,11 @@ MOST_NAMES: Final = 4
 Address = IPv4Address | IPv6Address
 Interface = IPv4Interface | IPv6Interface
 Network = IPv4Network | IPv6Network
+
+
+def origin(side: str) -> str:
+    """Return where the frames come from that a side sends, in words."""
+    return f"from {SIDES.get(side, side)}"
 
 
 def sending(directions: object, *, is_balanced: bool = True) -> str:

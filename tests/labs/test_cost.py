@@ -26,7 +26,7 @@ def labs() -> list[str]:
 
 def hot_spots(found: natgauge.Result) -> str:
     """Where a frame from the Initiator spends its time."""
-    (told,) = (note.text for note in found.notes if note.text.startswith("hot spots of a frame from the Initiator"))
+    (told,) = (note.text for note in found.notes if note.text.startswith("hot spots of a frame from inside"))
     return told
 
 

@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="an isolated device needs a core of its own"),
 ]
 NAT = "nftables-nat44"
-CONNECTIONS = 2000
+CONNECTIONS = 1000
 TIMEOUT = 10
 QUICK: dict[str, Any] = {
     **settings_of("connection-rate"), "connections": CONNECTIONS, "repeat": 3, "seed": 5, "grace_seconds": 0.3,

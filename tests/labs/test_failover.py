@@ -19,7 +19,7 @@ FORWARDING = "/proc/sys/net/ipv4/ip_forward"
 def reset(gateway: str, folder: Path, kind: ResetKind, command: str) -> natgauge.Result:
     given: dict[str, Any] = {
         "connections": 1000,
-        "connection_rate": 2000.0,
+        "connection_rate": 6000.0,
         "throughput_rate": 10_000.0,
         "trial_seconds": 2.0,
         "before_seconds": 0.5,

@@ -33,7 +33,7 @@ MACHINE_SETTINGS = (
     Path("/proc/sys/net/netfilter/nf_conntrack_max"),
     Path("/sys/module/nf_conntrack/parameters/hashsize"),
 )
-CONNECTIONS = 3000
+CONNECTIONS = 1000
 #: A rough search is enough to see that everything fits together.
 QUICK: dict[str, Any] = {"connections": CONNECTIONS, "repeat": 1, "error": "50%", "confirm": False}
 

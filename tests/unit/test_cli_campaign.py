@@ -439,7 +439,7 @@ def test_a_single_measurement_that_broke_is_no_plural() -> None:
             (2203.0, 6609.0),
             "at 4,406 frames/s on average of both directions, above 2,203 frames/s on average of both directions",
         ),
-        ("latency", (4406.0, 0.0), "at 4,406 frames/s from the Initiator, above 2,203 frames/s from the Initiator"),
+        ("latency", (4406.0, 0.0), "at 4,406 frames/s from inside, above 2,203 frames/s from inside"),
     ],
 )
 def test_the_load_and_the_bounds_of_the_running_trial_have_units(

@@ -426,7 +426,7 @@ def test_markdown_is_a_comment_with_a_table(engine: Engine, capsys: pytest.Captu
     assert text.index("(baseline)") < text.index("<details>") < text.index("(A/A control) |") < text.index("</details>")
     assert baseline[0].strip() == "nftables-nat44 (baseline)"
     assert float(baseline[6].strip()) == pytest.approx(2000 / 800, rel=0.02)
-    assert (other[0].strip(), other[1], other[4]) == ("iptables-nat44", "up", "costs more")
+    assert (other[0].strip(), other[1], other[4]) == ("iptables-nat44", "from inside", "costs more")
     assert other[2].startswith("+")
     assert float(other[2].rstrip("%")) == pytest.approx(10, abs=1.5)
     assert control[0].strip() == "nftables-nat44 (A/A control)"

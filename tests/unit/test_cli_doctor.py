@@ -97,8 +97,27 @@ def test_what_is_missing_or_doubtful_has_a_line_with_its_mend_and_the_rest_is_co
     assert run(["doctor", "-v"]) == 3
     lines = capsys.readouterr().out.splitlines()[1:]
     # Seen: 14 lines of what is missing, and which gateways are ready only with -v.
-    assert [line.split()[0] for line in lines] == ["Ready", "ok", "warning", "ok", "missing"]
-    assert "Linux 6.18" in lines[1]
+    assert [line.split()[0] for line in lines] == ["ok", "warning", "ok", "missing", "Ready"]
+    assert "Linux 6.18" in lines[0]
+
+
+def test_what_single_gateways_lack_is_one_line_of_names_and_has_its_mends_with_v(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    """Seen: 14 long lines of programs to build stood between the first line and what the machine itself lacked."""
+    other = Finding("gateway einat-nat44", "missing", "needs einat", "build einat", places=("here",))
+    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda: [GOOD, SLOW, WHOLE, GATEWAY, other, GUEST, BROKEN])
+    assert run(["doctor"]) == 0
+    shown = capsys.readouterr().out
+    golden(shown)
+    _, slow, mine, *_, order = shown.splitlines()
+    assert (slow.split()[:2], mine.split()[:3]) == (["warning", "clock"], ["warning", "gateway", "mine"])
+    # What runs in guests alone needs nothing here.
+    assert "jool" not in shown
+    assert "2 of 7" in order
+    assert run(["doctor", "-v"]) == 0
+    shown = capsys.readouterr().out
+    assert all(str(finding.mend) in shown for finding in (GATEWAY, other, GUEST))
 
 
 def test_json_has_the_packages_as_a_list_which_the_trial_of_the_wheel_installs(

@@ -143,7 +143,7 @@ def test_on_a_terminal_one_live_line_shows_rate_bounds_and_time_left_and_a_narro
     assert line.endswith("…") == (width == 40)
     assert len(line) <= width
     if width == 100:
-        for part in ("frames/s each way", "between", " s left", "trial 1", "1.5 s"):
+        for part in ("frames/s in each direction", "between", " s left", "trial 1", "1.5 s"):
             assert part in line
     golden(shown.get())
 

@@ -88,6 +88,28 @@ def test_own_words_are_text_in_every_form(folder: Path, capsys: pytest.CaptureFi
     assert caption.startswith(rf"\caption{{{plain}. Measured on 2026-11-26, on EPYC")
 
 
+def test_a_mix_of_sizes_is_said_in_words_and_no_size_of_it_is_that_of_all_frames(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: "64 octets" in the head of results of a mix, which was written "64:7,594:4,1518:1"."""
+    traffic = {"frame_size": 64, "frame_sizes": "64:7,594:4,1518:1", "directions": "both"}
+    keep(Store.create(tmp_path, "throughput", "x"), made([1.0, 1.0, 1.0], parameters=traffic))
+    said = "64, 594 and 1,518 octets (7:4:1)"
+    page = page_of(tmp_path)
+    head = page.partition("</header>")[0]
+    assert f"frames of {said}" in head
+    assert run(["report", str(tmp_path), "-v"]) == 0
+    shown = capsys.readouterr().out
+    assert said in shown
+    for text in (head, shown):
+        assert ":7,594" not in text
+        assert ", 64 octets," not in text
+    assert not [line for line in shown.splitlines() if line.startswith("frame size")]
+    # Programs have what was set.
+    assert run(["report", str(tmp_path), "--format", "csv"]) == 0
+    assert "64:7,594:4,1518:1" in capsys.readouterr().out
+
+
 def test_figures_as_files_have_the_title_and_the_note(folder: Path, tmp_path: Path) -> None:
     assert run(["report", str(folder), "--svg", str(tmp_path / "svg"), "--title", "Box & co", "--note", "mine"]) == 0
     (drawing,) = (tmp_path / "svg").iterdir()

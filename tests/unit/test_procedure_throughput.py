@@ -54,7 +54,7 @@ def test_unequal_directions_have_their_share_of_the_frames(search: str) -> None:
     assert found.figure("frames_per_second_total") == 2 * found.median
     for phase2 in (trial["plan"]["phase2"] for trial in found.trials):
         assert phase2 is None or phase2["responder_rate"] == pytest.approx(4 * phase2["initiator_rate"])
-    assert found.notes("0.8 of the frames from the Responder")
+    assert found.notes("0.8 of the frames from outside")
 
 
 def test_the_answer_passed_a_trial_of_full_length_and_probes_are_short() -> None:

@@ -111,7 +111,8 @@ def test_a_doubt_of_the_comparison_makes_no_answer_sure_in_any_form(
         }
         return own.model_copy(update=below)
 
-    for grade, certainty in ((None, "sure"), ("interval", "sure"), ("answer", "seen")):
+    grades: tuple[tuple[Grade | None, str], ...] = ((None, "sure"), ("interval", "sure"), ("answer", "seen"))
+    for grade, certainty in grades:
         own, is_grave = record(grade), grade == "answer"
         said = [one for one in comparison.sentences(own) if one.certainty is not None]
         assert {(one.certainty, one.doubts) for one in said} == {(certainty, (word,) if is_grave else ())}

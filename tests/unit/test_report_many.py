@@ -126,6 +126,37 @@ def test_frame_sizes_are_told_by_family() -> None:
     assert "84 octets," in f"{alone.conditions},"
 
 
+def test_against_metrics_the_table_comes_first_and_nothing_that_it_shows_is_said_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: 25 long lines above the table that an operator asked for."""
+    for at in range(4):
+        parameters = {"gateway": f"g{at}", "kind": ("nat44", "nat64")[at % 2]}
+        doubts = [
+            {"word": "single repetition", "text": "one", "grade": "interval"},
+            {"word": "disturbed trials", "text": "some", "grade": "information"},
+        ]
+        keep(
+            Store.create(tmp_path, "throughput", f"g{at}"),
+            made([1e5 * (at + 1)] * 4, parameters=parameters, doubts=doubts),
+        )
+    assert run(["report", str(tmp_path)]) == 0
+    whole = capsys.readouterr().out
+    assert run(["report", str(tmp_path), "--against", "metrics"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    table = next(at for at, line in enumerate(lines) if line.startswith("gateway"))
+    assert table <= 2
+    ranked = [at for at, line in enumerate(lines) if "times" in line]
+    assert ranked
+    assert min(ranked) > table
+    assert "disturbed trials" in whole
+    below = "\n".join(lines)
+    assert "disturbed trials" not in below
+    assert "single repetition" in below
+    assert "Bottleneck" in whole
+    assert "Bottleneck" not in below
+
+
 def test_many_are_printed_so_and_all_parameters_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for result in MANY:
         keep(Store.create(tmp_path, "connection-rate", result.gateway), result)

@@ -317,6 +317,34 @@ def test_charts_of_a_group_have_the_same_axes() -> None:
     assert scales[0][1]["domain"][1] > 6e5
 
 
+def test_a_far_reference_is_cut_with_its_number_and_leaves_the_gateway_a_bar_that_can_be_read() -> None:
+    """Seen: the tester's own limit was 20 times the gateway's rate, whose bar was a few points long."""
+
+    def bars(limit: float) -> tuple[list[Any], float]:
+        parameters = {"tester_highest_phase2_rate": limit, "directions": "up"}
+        (group,) = groups_of([made([2e5], parameters=parameters)])
+        layers = group.figures[0].spec["layer"]
+        (values,) = [layer for layer in layers if layer["mark"]["type"] == "bar"]
+        return values["data"]["values"], values["encoding"]["x"]["scale"]["domain"][1]
+
+    (own, far), end = bars(4e6)
+    assert own["value"] > end / 4
+    assert (far["value"] <= end, far["open_high"], "4 M" in far["name"], "4 M" in far["tip"]) == (True,) * 4
+    (_, near), _ = bars(4e5)
+    assert (near["value"], near["open_high"]) == (4e5, False)
+
+
+def test_marks_of_figures_link_the_doubts(tmp_path: Path) -> None:
+    """Seen: "see the doubts with the answers", of which nobody knew where they are."""
+    doubts = [{"word": "drift", "text": "it rose", "grade": "answer"}]
+    Store.create(tmp_path, "throughput", "nat").write_summary(made([1.0, 2.0], doubts=doubts).document())
+    shown = page(find([tmp_path]), command_again)
+    assert shown.count('<a href="#doubts">') >= 1
+    assert shown.count('id="doubts"') == 1
+    Store.create(tmp_path / "plain", "throughput", "nat").write_summary(made([1.0, 1.0]).document())
+    assert "#doubts" not in page(find([tmp_path / "plain"]), command_again)
+
+
 def test_bars_come_by_rank_and_six_orders_of_magnitude_on_a_logarithmic_axis() -> None:
     near = groups_of([made([value], parameters={"gateway": f"g{value}"}) for value in (1.0, 3.0, 2.0)])
     assert [row[0] for row in near[0].figures[0].data] == ["g3.0", "g2.0", "g1.0"]
@@ -565,7 +593,7 @@ def test_a_loss_curve_goes_through_the_medians_of_rounds_that_have_throughputs_o
     assert found == [(5e5, 1.0, 0.0, 2.0), (1e6, 41.0, 40.0, 42.0)]
     # What passed is said as the answer says it, though a round lost some of it.
     assert "no loss up to 500 k frames/s ± 20 %, 41 % at " in figure.finding
-    assert figure.head[2] == "offered load (frames/s from the Initiator)"
+    assert figure.head[2] == "offered load (frames/s from inside)"
     tolerant = {**parameters, "loss_tolerance": 0.005}
     (group,) = groups_of([made([40.0, 41.0, 42.0], parameters=tolerant, **measured)])
     assert "more than 0.5% lost at the lowest load, 41 % at " in group.figures[0].finding
@@ -726,6 +754,8 @@ FAINT = """(() => {
     const style = getComputedStyle(one);
     return [one, style.stroke === 'none' ? style.fill : style.stroke, 3];
   })];
+  const bars = [...document.querySelectorAll('.answers li')];
+  found.push(...bars.map((one) => [one, getComputedStyle(one).borderLeftColor, 3]));
   const faint = found.filter(([one, colour, least]) => colour !== 'none' && contrast(one, colour) < least);
   return [found.length, faint.map(([one, colour]) => `${one.tagName}.${one.className.baseVal ?? one.className} ` +
     `${colour} ${contrast(one, colour).toFixed(2)}: ${one.textContent.slice(0, 40)}`)];
@@ -767,6 +797,32 @@ def test_every_text_and_mark_has_the_contrast_that_wcag_requires(
         seen, faint = browser.ask(FAINT)
         assert seen > 500
         assert faint == []
+
+
+@pytest.mark.parametrize("width", [390, 800])
+def test_what_decides_on_subscribers_is_seen_on_a_phone_without_scrolling_sideways(
+    browser: Browser, tmp_path: Path, width: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: at 390 points the numbers of subscribers were beyond the edge of a table of six columns."""
+    for result in (
+        made([812_345.0] * 3, parameters={"directions": "both", "frame_octets": {"initiator": 84}}),
+        made([299_012.0, 310_000.0], metric="connection-rate", unit="connections/s"),
+        made([262_144.0] * 3, metric="table-capacity", unit="connections", limited_by="table"),
+    ):
+        keep(Store.create(tmp_path, result.metric, result.gateway), result)
+    asked = ["--subscribers", "1200", "--connections-each", "200", "--new-each", "2", "--mbit-each", "1"]
+    run(["size", str(tmp_path), *asked, "--html", str(tmp_path / "size.html")])
+    assert "262,144" in capsys.readouterr().out
+    browser.open(tmp_path / "size.html", width)
+    cells = browser.ask(
+        "[...document.querySelectorAll('#answers .cards td')].map((one) => {"
+        " const its = one.getBoundingClientRect(); return [one.dataset.head, its.left, its.right]; })"
+    )
+    assert [head for head, *_ in cells[:2]] == ["subscribers at most", "in use"]
+    assert len(cells) == 16
+    assert all(0 <= left < right <= width for _, left, right in cells)
+    assert browser.ask("document.documentElement.scrollWidth") <= width
+    assert browser.ask("document.querySelector('#answers .cards').getBoundingClientRect().top") < 500
 
 
 def test_the_first_screen_has_the_answers_and_beside_them_the_first_figure(browser: Browser, written: Path) -> None:

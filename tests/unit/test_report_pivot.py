@@ -192,7 +192,7 @@ def test_a_second_parameter_that_varies_makes_a_block_for_each_of_its_values() -
     found = cells(series, "directions")
     unit = "frames/s of each direction that sends"
     assert found[f"throughput of x, 64 octets ({unit})"]["median"] == ("2.000", "3.000")
-    assert found["throughput of x, 1,024 octets (frames/s from the Initiator)"]["median"] == ("-", "1.000")
+    assert found["throughput of x, 1,024 octets (frames/s from inside)"]["median"] == ("-", "1.000")
 
 
 def test_two_results_in_one_cell_are_refused(golden: Golden) -> None:

@@ -428,7 +428,7 @@ def test_the_interval_that_disturbances_leave_of_drawn_frames_is_one_of_frames()
     assert doubt.text.startswith("between 5 and 7 frames/s of drawn four tuples: ")
 
 
-@pytest.mark.parametrize(("directions", "of"), [("both", "in each direction"), ("up", "from the Initiator")])
+@pytest.mark.parametrize(("directions", "of"), [("both", "in each direction"), ("up", "from inside")])
 def test_the_interval_that_disturbances_leave_is_that_of_the_first_line(directions: str, of: str) -> None:
     """Seen: 226 k frames/s in each direction in the first line, "and 225 k frames/s" in the doubt."""
     none = make_counts(intended=0, offered=0, received=0)

@@ -391,7 +391,7 @@ def test_the_middle_of_an_even_number_of_losses_is_the_mean_of_the_middle_two() 
 
 @pytest.mark.parametrize(
     ("directions", "said"),
-    [("both", "in each direction"), ("up", "from the Initiator"), ("down", "from the Responder")],
+    [("both", "in each direction"), ("up", "from inside"), ("down", "from outside")],
 )
 def test_no_form_says_frames_a_second_without_a_direction_and_each_has_the_sum(directions: str, said: str) -> None:
     """Papers print the sum of all directions; the RFCs' throughput is that of each."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ def test_what_is_below_each_limit_is_not_said_to_be_carried_where_all_are_used_a
     assert [exit_status(found, number) for number in (830, 900, 1001)] == [0, 5, 1]
     for number in (830, 900):
         of_number = replace(asked, number=number)
-        golden(text(sizings([NEW, OPEN, FRAMES], of_number), of_number).partition("\n")[0])
+        golden(document(sizings([NEW, OPEN, FRAMES], of_number), of_number)["gateways"][0]["text"])
     (alone,) = sizings([NEW], Subscribers(900, new=1.0))
     assert (alone.most_of_cores(900), alone.fits(900)) == (0, "carries")
 
@@ -254,6 +255,18 @@ def test_where_nothing_passed_no_subscriber_is_carried() -> None:
     asked = Subscribers(10, new=1.0)
     said = text(sizings([made([0.0] * 3, metric="connection-rate", unit="connections/s")], asked), asked)
     assert "does not carry" in said
+    assert "at less than 1 subscriber;" in said
+
+
+def test_one_of_what_subscribers_take_is_said_in_the_singular() -> None:
+    """Seen: "1 subscribers with 1 open connections and 1 new connections/s each"."""
+    one, few = (
+        Subscribers(1, connections=1.0, new=1.0, kept=1),
+        made([1.0] * 3, metric="table-capacity", unit="connections"),
+    )
+    said = text(sizings([NEW, few], one), one)
+    assert "exceeded by 1 subscriber with 1 open connection and 1 new connection/s each" in said
+    assert re.findall(r"\b1 (?:open |new )?(?:connections|subscribers|ports|ones)\b", said) == []
 
 
 def test_cores_that_are_needed_are_a_multiple_of_those_that_were_measured(golden: Golden) -> None:
@@ -266,6 +279,9 @@ def test_cores_that_are_needed_are_a_multiple_of_those_that_were_measured(golden
     golden(text(found, asked))
     # 5,000 subscribers of two cores, or 10,000 where the other direction is idle.
     assert "about 6 to 11 such cores instead of 2" in text(found, asked)
+    # The cores that it has may be enough.
+    some = replace(asked, number=7500)
+    assert "To change: frames: up to 3 such cores instead of 2" in text(sizings([frames], some), some)
 
 
 @pytest.mark.parametrize(("number", "fits"), [(90, "carries"), (100, "cannot tell"), (111, "does not carry")])
@@ -436,10 +452,10 @@ MIX = {
 @pytest.mark.parametrize(
     ("mixes", "mean", "frames"),
     [
-        ([MIX], None, ["64:7,594:4,1518:1 octets", "64 octets", "1,518 octets"]),
+        ([MIX], None, ["64, 594 and 1,518 octets (7:4:1)", "64 octets", "1,518 octets"]),
         ([], None, ["64 octets", "1,518 octets"]),
         ([], 500, ["1,518 octets", "64 octets"]),
-        ([MIX], 500, ["1,518 octets", "64 octets", "64:7,594:4,1518:1 octets"]),
+        ([MIX], 500, ["1,518 octets", "64 octets", "64, 594 and 1,518 octets (7:4:1)"]),
     ],
 )
 def test_of_several_throughputs_a_mix_counts_and_the_answer_names_the_frames(
@@ -466,8 +482,9 @@ def test_the_first_line_names_what_a_limit_was_measured_with_where_that_is_unusu
         asked = Subscribers(1, connections=1.0, new=0.001, megabits=A_FRAME)
         (sizing,) = sizings(results, asked)
         answer = str(document([sizing], asked)["gateways"][0]["text"])
-        assert text([sizing], asked).startswith(answer)
-        return answer
+        verdict = text([sizing], asked).splitlines()[2]
+        assert answer.startswith(verdict)
+        return verdict
 
     def of(plain: Result, **settings: Any) -> Result:
         return plain.model_copy(update={"parameters": plain.parameters.with_settings(settings)})
@@ -659,7 +676,26 @@ def test_the_exit_status_says_whether_they_fit(
     (gateway,) = json.loads(capsys.readouterr().out)["gateways"]
     assert gateway["limits"][0]["ended"] == "new connections"
     assert run(asked) == status
-    assert capsys.readouterr().out.splitlines()[0] == gateway["text"]
+    question, _, *lines = capsys.readouterr().out.splitlines()
+    assert question == f"{number:,} subscribers, each with 2 open connections and 1 new connections/s."
+    assert " ".join(lines[:2]) == gateway["text"]
+
+
+def test_numbers_of_one_output_are_rounded_alike_and_the_columns_that_decide_come_first() -> None:
+    """Seen: "up to 814" beside "250 to 820" for the same number, and 263 k beside 262,144."""
+    capacity = made([262_144.0] * 3, metric="table-capacity", unit="connections", limited_by="table")
+    rate = made([250_123.4, 814_999.9], metric="connection-rate", unit="connections/s")
+    asked = Subscribers(5000, connections=322.0, new=1.0)
+    found = sizings([capacity, rate], asked)
+    said = text(found, asked)
+    assert said.count("up to 814 subscribers.") == 1
+    head, *rows = (line for line in said.splitlines() if "  " in line)
+    assert head.split("  ")[0] == "limit"
+    assert head.index("subscribers at most") < head.index("in use") < head.index("measured")
+    table, opened = ([cell.strip() for cell in row.split("  ") if cell] for row in rows)
+    assert (table[1], table[4]) == ("up to 814", "262,144 connections")
+    assert (opened[1], opened[4]) == ("250,123 to 814,999", "250,123 to 815,000 connections/s")
+    assert not re.search(r"\d [kMG]\b", said)
 
 
 def test_a_page_begins_with_the_answer(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -667,11 +703,12 @@ def test_a_page_begins_with_the_answer(folder: Path, tmp_path: Path, capfd: pyte
     asked = ["size", str(folder), "--subscribers", "1001", "--new-each", "1"]
     assert run([*asked, "--html", str(page)]) == 1
     out, err = capfd.readouterr()
-    answer, *_ = out.splitlines()
+    question, _, answer, *_ = out.splitlines()
     assert err == f"{page}\n"
     html = page.read_text(encoding="utf-8").replace("\u00a0", " ")
     answers = html.partition('<section id="answers">')[2]
-    assert answers.lstrip().startswith(f'<ul class="answers"><li class="lead">{answer}')
+    assert answers.lstrip().startswith(f"<h2>{question.removesuffix('.')}</h2>")
+    assert f'<ul class="answers"><li class="lead">{answer}</li>' in answers
     assert "To change: new connections" in answers
     assert run([*asked, "--html", "-"]) == 1
     assert capfd.readouterr().out.startswith("<!DOCTYPE html>")

@@ -207,7 +207,7 @@ def test_receivers_run_once_for_each_message(
 @pytest.mark.parametrize(
     ("metric", "unit", "given", "said"),
     [
-        ("throughput", "frames/s", {"directions": "up", **SHORT_UP}, "1.49 M frames/s from the Initiator"),
+        ("throughput", "frames/s", {"directions": "up", **SHORT_UP}, "1.49 M frames/s from inside"),
         (
             "throughput",
             "frames/s",
@@ -215,7 +215,7 @@ def test_receivers_run_once_for_each_message(
             "930 k frames/s on average of both directions",
         ),
         ("mixed-load", "frames/s", {"frame_size": 64, "new_rate": 2e5}, "1.29 M frames/s in each direction"),
-        ("frame-loss", "%", {"directions": "up", **SHORT_UP}, "1.49 M frames/s from the Initiator"),
+        ("frame-loss", "%", {"directions": "up", **SHORT_UP}, "1.49 M frames/s from inside"),
     ],
 )
 def test_the_maximum_that_is_said_is_the_one_of_which_the_result_is_a_share(

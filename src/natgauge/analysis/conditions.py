@@ -17,11 +17,11 @@ from pydantic import JsonValue
 
 from natgauge.analysis.comparing import is_of_gateway, of_host
 from natgauge.analysis.unit_frames import mix_of
-from natgauge.figure_text import given
+from natgauge.figure_text import given, with_noun
 from natgauge.records.comparison import GatewayRecord
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES, Parameters, describe, differing, separated, shown
-from natgauge.words import enumerated
+from natgauge.words import SIDES, enumerated
 
 #: Parameters of the machines, which together are the host.
 _HOST: Final = (
@@ -75,7 +75,7 @@ class Work:
 
     def __str__(self) -> str:
         """Return, for example, "nat44, IPv4, 1 device"."""
-        return f"{self.kind}, {self.families}, {self.devices} {'device' if self.devices == 1 else 'devices'}"
+        return f"{self.kind}, {self.families}, {with_noun(self.devices, 'devices')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +296,8 @@ def _transport(figure: RankedFigure) -> str:
 def _frames(figure: RankedFigure) -> str:
     size, side = (figure.parameters.get(name) for name in _FRAMES[:2])
     if mix := mix_of(figure.parameters):
-        return f"{mix} at the {str(side).capitalize()}"
-    return _shown(size) if side is None else f"{_shown(size)} octets at the {str(side).capitalize()}"
+        return f"{mix} {SIDES.get(str(side), side)}"
+    return _shown(size) if side is None else f"{_shown(size)} octets {SIDES.get(str(side), side)}"
 
 
 def _host(figure: RankedFigure) -> str:

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from natgauge.analysis import contrast, derived
 from natgauge.analysis.comparing import Difference, comparable
-from natgauge.figure_text import at_least, at_most
+from natgauge.figure_text import at_least, at_most, with_noun
 from natgauge.figure_text import number as written
 from natgauge.records.measurement import FUNCTIONAL, Result
 
@@ -235,7 +235,7 @@ def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Compar
     # One host with many sessions is no single flow.
     if comparison.value is None or (axis is SESSIONS and first == 1):
         return comparison
-    reference = f"{written(first)} {axis.name.removesuffix('s') if first == 1 else axis.name}"
+    reference = f"{with_noun(written(first), axis.name)}"
     note = (
         f"{result.gateway}, {result.metric}: degradation over {axis.name} is relative to the result with {reference}; "
         "RFC 8219 section 10.2.1 starts from one network flow"

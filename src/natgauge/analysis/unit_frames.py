@@ -8,6 +8,7 @@ beside the frames of the value: openings of a mixed load, and broadcasts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -34,11 +35,14 @@ from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL
 from natgauge.records.parameters import Parameters
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import summarize
-from natgauge.words import DRAWN, Query, Side, sending
+from natgauge.words import DRAWN, SENDING, Query, Side, enumerated, sending
 
 _SIDES: Final[tuple[Side, ...]] = get_args(Side)
 #: A side's share of the frames of the throughput that is no other than the other side's.
 _EVEN: Final = 0.5
+#: Parameters that are mixes of frame sizes, and their form.
+MIXES: Final = ("frame_sizes", "down_frame_sizes")
+_MIX: Final = re.compile(r"\d{1,9}:\d{1,9}(?:,\d{1,9}:\d{1,9})*", re.ASCII)
 #: Units that count the frames of a direction.
 _OF_DIRECTIONS: Final = frozenset({"frames/s", "frames"})
 
@@ -357,10 +361,26 @@ def _segment(parameters: Parameters, name: str, sender: Side, more: int = 0) -> 
     return UnitFrame(name, sender, {side: octets + more for side, octets in (sizes or plain).items()})
 
 
+def mix_text(mix: object, unit: str = " octets") -> str:
+    """Return a mix that a record has as people read it: "64, 594 and 1,518 octets (7:4:1)"; no mix as it is."""
+    text = str(mix)
+    if _MIX.fullmatch(text) is None:
+        return f"{text}{unit}"
+    shares = [part.split(":") for part in text.split(",")]
+    return f"{enumerated([f'{int(size):,}' for size, _ in shares])}{unit} ({':'.join(weight for _, weight in shares)})"
+
+
 def mix_of(parameters: Parameters) -> str:
     """Return the mix of frame sizes in words; empty where all frames have one size."""
     up, down = parameters.get("frame_sizes"), parameters.get("down_frame_sizes")
-    return "" if up is None else f"{up} octets" if down is None else f"{up} octets up and {down} octets down"
+    if up is None or down is None:
+        return "" if up is None else mix_text(up)
+    return f"{mix_text(up)} {SENDING['up']} and {mix_text(down)} {SENDING['down']}"
+
+
+def own_size(parameters: Parameters) -> JsonValue:
+    """Return the one size that all frames have; None of a mix, with which a result has the size of those that open."""
+    return None if mix_of(parameters) else parameters.get("frame_size")
 
 
 def mix_in_words(parameters: Parameters) -> str:
@@ -372,7 +392,7 @@ def mix_in_words(parameters: Parameters) -> str:
     means = [_of_frames(parameters, way).get(side) for way in ways]
     if None in means:
         return "a mix of frame sizes"
-    said = (f"{mean:,.0f} octets{f' {way}' * (len(ways) > 1)}" for way, mean in zip(ways, means, strict=True))
+    said = (f"{mean:,.0f} octets{f' {SENDING[way]}' * (len(ways) > 1)}" for way, mean in zip(ways, means, strict=True))
     return f"a mix of frame sizes ({' and '.join(said)} on average)"
 
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from natgauge import foreign, toml_text
 from natgauge.campaigns import keys
 from natgauge.errors import LONGEST_VALUE, UsageError, did_you_mean, shortened, shown
+from natgauge.figure_text import with_noun
 from natgauge.inputs.checks import spoken
 from natgauge.inputs.input import Input
 from natgauge.inputs.question import DEFAULT_LAB
@@ -53,7 +54,7 @@ class PlanError(UsageError):
         self.faults = [one_line(shortened(f"{where}: {fault}")) for fault in faults[:_MOST_FAULTS]]
         if len(faults) > _MOST_FAULTS:
             self.faults.append(f"{where}: {len(faults) - _MOST_FAULTS:,} more faults; mend these first")
-        more = f" (and {len(faults) - 1} more faults; see natgauge plan check)" if len(faults) > 1 else ""
+        more = f" (and {with_noun(len(faults) - 1, 'more faults')}; see natgauge plan check)" if len(faults) > 1 else ""
         super().__init__(f"{self.faults[0][: 4 * LONGEST_VALUE]}{more}")
 
 

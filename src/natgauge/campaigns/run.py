@@ -25,6 +25,7 @@ from natgauge.campaigns.journal import Journal, JournalLine, text_of
 from natgauge.campaigns.state import CampaignState, MeasurementState
 from natgauge.durations import duration, likely
 from natgauge.errors import EndedBySignal, NatgaugeError, UsageError
+from natgauge.figure_text import with_noun
 from natgauge.measurements.making import keep, of_repetitions, write_conditions
 from natgauge.measurements.prepared import MakeBench
 from natgauge.metrics import declared
@@ -239,7 +240,7 @@ class Session:
                 left += (most - ended) * each.seconds
                 most_left += (most - ended) * each.most_seconds if most > ended else 0.0
                 behind += ended * each.seconds
-        text = f"{done} of {total} repetitions done"
+        text = f"{done} of {with_noun(total, 'repetitions')} done"
         self._before = behind if self._before is None else self._before
         if ended_estimate := behind - self._before:
             text += f", about {duration((time.monotonic() - self._began) / ended_estimate * left)} left"
@@ -268,9 +269,11 @@ def write_result(
     """
     has_ended = cause is not None
     first, number, most = known.ended[0], len(known.ended), measurement.most_repetitions
-    notes = [Note("ended early", f"broken after {number} of {most} repetitions: {cause}")] if cause else []
+    notes = (
+        [Note("ended early", f"broken after {number} of {with_noun(most, 'repetitions')}: {cause}")] if cause else []
+    )
     if not has_ended:
-        notes = [Note("incomplete", f"{number} of {most} repetitions so far", value=most)]
+        notes = [Note("incomplete", f"{number} of {with_noun(most, 'repetitions')} so far", value=most)]
     given: dict[str, Any] = {"repeat": 1, **{str(name): value for name, value in first.given.items()}}
     single = replace(measurement.planned.settings, **given)
     results = [repetition.result for repetition in known.ended]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final, Literal
 
+from natgauge.figure_text import with_noun
 from natgauge.words import enumerated
 
 #: Hosts that are named; of more, only their number.
@@ -74,8 +75,8 @@ class HostLosses:
         if not losing:
             return ""
         if len(losing) > _MOST_NAMES or len(losing) == len(self.hosts):
-            return f"{len(losing)} of {len(self.hosts)} inside hosts"
-        return f"{enumerated([host.address for host in losing])} of {len(self.hosts)} inside hosts"
+            return f"{len(losing)} of {with_noun(len(self.hosts), 'inside hosts')}"
+        return f"{enumerated([host.address for host in losing])} of {with_noun(len(self.hosts), 'inside hosts')}"
 
     @property
     def have_blocks(self) -> bool:

@@ -13,15 +13,12 @@ import click
 import cloup
 
 from natgauge.cli.names import GATEWAY
-from natgauge.cli.say import json_object, say
+from natgauge.cli.say import json_object, say, wrapped
 from natgauge.errors import UsageError
 
 _PATH: Final = click.Path(path_type=Path)
 #: Width of the wrapped lines of -v.
 _COLUMNS: Final = 100
-#: Fewest characters of a title, with the blanks before it, that are worth a column.
-_LEAST_TITLE: Final = 20
-_HEADINGS: Final = ("name", "kind", "runs", "run by authors", "title")
 _RUNS_HEADINGS: Final = ("name", "kind", "where", "date", "system", "software")
 #: Lines below the table of runs; each is printed if its key is in the table.
 _LEGEND: Final = {
@@ -45,15 +42,14 @@ if TYPE_CHECKING:
 @cloup.group(
     "gateways", short_help="List the gateways that can be measured.", invoke_without_command=True, no_args_is_help=False
 )
-@click.option("-v", "--verbose", is_flag=True, help="Print full titles, and the versions at the last run of each.")
+@click.option("-v", "--verbose", is_flag=True, help="Print titles, places, and the last run of each.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
-    """List the gateways that can be measured, one per line; `show` prints the whole recipe of a gateway.
+    """List the gateways that can be measured, by kind; `show` prints the whole recipe of a gateway.
 
-    The column "runs" has the places where a gateway can run once its programs are installed (natgauge doctor names
-    those that are ready): here (namespaces of this machine), guest (--lab vm), ssh (another machine). The next column
-    has date and place of its last run by natgauge's authors.
+    With -v it says where a gateway can run once its programs are installed (natgauge doctor names those that are
+    ready): in namespaces of this machine, in a guest (--lab vm), on another machine over SSH.
     """
     if context.invoked_subcommand is not None:
         if lost := "--json" if as_json else "--verbose" if verbose else "":
@@ -110,13 +106,10 @@ def _print_json(recipes: Sequence[Recipe], broken: Mapping[Path, UsageError]) ->
 
 
 def _print_list(recipes: Sequence[Recipe], same: Collection[str], *, verbose: bool) -> None:
-    """Print a line for each gateway, with `verbose` several; `same`: names that several recipes have."""
-    from natgauge.tables import columns
-
+    """Print the names by kind, with `verbose` lines of each gateway; `same`: names that several recipes have."""
     if not verbose:
-        rows = [_HEADINGS, *(_row(recipe, twice=recipe.name in same) for recipe in recipes)]
-        for line in _table(rows, columns()):
-            say(line)
+        for line in _by_kind(recipes, same):
+            say(wrapped(line))
         return
     width = max((len(recipe.name) for recipe in recipes), default=0)
     for recipe in recipes:
@@ -124,33 +117,20 @@ def _print_list(recipes: Sequence[Recipe], same: Collection[str], *, verbose: bo
             say(line)
 
 
-def _row(recipe: Recipe, *, twice: bool) -> tuple[str, ...]:
-    """Return one gateway's cells by heading; the user's own recipe has its path before its title."""
+def _by_kind(recipes: Sequence[Recipe], same: Collection[str]) -> Iterator[str]:
+    """Yield a line for each kind with its gateways; a recipe that no name finds alone, or of the user, has its path."""
     from natgauge.gateways.recipe import is_own
-    from natgauge.gateways.support import last_run, places
+    from natgauge.gateways.support import KINDS
 
-    run = last_run(recipe)
-    when = f"{run.date} {run.place}" if run else "never" if is_own(recipe.origin) else "-"
-    where = "" if is_own(recipe.origin) else f"{recipe.origin}: "
-    same = f"same name as another, give the path {recipe.origin}: " if twice else where
-    return recipe.name, recipe.kind, " ".join(places(recipe)) or "-", when, same + recipe.title
-
-
-def _table(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
-    """Rows as lines of at most `columns` characters, the last cell cut where it is too long.
-
-    The other cells are never cut; nor is a path at the beginning of the last one. Where most of the titles would be cut
-    off, each is below the other cells.
-    """
-    from natgauge.tables import aligned
-
-    if columns - max(map(len, aligned([row[:-1] for row in rows]))) < _LEAST_TITLE:
-        yield from _below(rows, 1, columns)
-        return
-    for row, line in zip(rows, aligned(rows), strict=True):
-        path, colon, _ = row[-1].rpartition(".toml: ")
-        least = len(line) - len(row[-1]) + len(path + colon)
-        yield line if len(line) <= max(columns, least) else line[: max(columns - 1, least)] + "…"
+    kinds: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    for recipe in recipes:
+        path = f" ({recipe.origin})" if recipe.name in same or not is_own(recipe.origin) else ""
+        kinds[recipe.kind].append(f"{recipe.name}{path}")
+    for kind, names in kinds.items():
+        if names:
+            yield f"{kind}: {', '.join(names)}"
+    yield f"{len(recipes)} gateways. All of one, and what its kind is: natgauge gateways show NAME."
+    yield "Places and last runs: natgauge gateways -v. Ready on this machine: natgauge doctor."
 
 
 def _listed(recipe: Recipe, width: int, *, twice: bool) -> Iterator[str]:

@@ -12,7 +12,7 @@ import cloup
 
 from natgauge.cli.names import GATEWAY, METRIC, WholeRange
 from natgauge.cli.say import say
-from natgauge.figure_text import given
+from natgauge.figure_text import given, with_noun
 from natgauge.figure_text import number as written
 from natgauge.host.cpus import as_if
 from natgauge.words import listed
@@ -106,7 +106,7 @@ def show(plan: Path, cores: int | None) -> int:
     except PlanError as error:
         return complain(error)
     for cell, estimated in cells:
-        say(f"{cell.name}: about {estimated.trials} trials, {estimated.likely}")
+        say(f"{cell.name}: about {with_noun(estimated.trials, 'trials')}, {estimated.likely}")
         for measurement in cell.measurements:
             times = (
                 f"up to {measurement.most_repetitions}"
@@ -168,13 +168,14 @@ def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *,
     assumed = f"devices of {written(ASSUMED_CONNECTIONS)} connections/s and {written(ASSUMED_FRAMES)} frames/s"
     device = "unknown" if estimated.device_octets is None else f"{_mib(estimated.device_octets)} MiB"
     memory = f"{_mib(estimated.tester_octets)} MiB on the tester, {device} on the device{scarce}"
-    cut = f"; {estimated.cut} of {repetitions} repetitions are cut by --most-seconds" if estimated.cut else ""
-    counted = (_counted(len(cells), "cell"), _counted(measurements, "measurement"), _counted(repetitions, "repetition"))
+    every = _counted(repetitions, "repetitions")
+    cut = f"; {estimated.cut} of {every} are cut by --most-seconds" if estimated.cut else ""
+    counted = (_counted(len(cells), "cells"), _counted(measurements, "measurements"), every)
     least = least_repetitions()
     few = [each for cell in cells for each in cell.measurements if each.most_repetitions < least]
     most = max((each.most_repetitions for each in few), default=0)
     of = "" if len(few) == measurements else f" of {listed(list(dict.fromkeys(each.name for each in few)))}"
-    makes = f"{_counted(most, 'repetition')}{of} {'makes' if most == 1 else 'make'} no difference sure"
+    makes = f"{_counted(most, 'repetitions')}{of} {'makes' if most == 1 else 'make'} no difference sure"
     return [
         f"{plan}: {', '.join(counted)} at most",
         f"  trials  about {estimated.trials:,} with {assumed}; slower ones and disturbed hosts take more",
@@ -185,7 +186,7 @@ def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *,
 
 
 def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return with_noun(f"{number:,}", what)
 
 
 def _mib(octets: int) -> str:

@@ -21,7 +21,7 @@ from natgauge.metrics import declared
 from natgauge.plain_text import one_line, visible
 from natgauge.procedures.kit.events import Event, units_in
 from natgauge.trials import Trial, TrialPlan
-from natgauge.words import Verdict
+from natgauge.words import SENDING, Verdict
 
 _COLOURS: Final = {
     Verdict.PASS: "green",
@@ -218,8 +218,8 @@ def _load(plan: TrialPlan) -> str:
         return f"{plan.connections:,} {plan.opened} at {number(plan.phase1_rate)}/s"
     up, down = plan.phase2.initiator_rate, plan.phase2.responder_rate
     if up and down and up != down:
-        return f"{number(up)} frames/s up and {number(down)} down"
-    which = "each way" if up and down else ("up" if up else "down")
+        return f"{number(up)} frames/s {SENDING['up']} and {number(down)} {SENDING['down']}"
+    which = SENDING["both" if up and down else "up" if up else "down"]
     return f"{number(max(up, down))} frames/s {which}"
 
 

@@ -10,7 +10,7 @@ import cloup
 
 from natgauge.cli.generator import CORES
 from natgauge.cli.say import json_object, say
-from natgauge.figure_text import number
+from natgauge.figure_text import number, with_noun
 from natgauge.interval_text import ratio
 from natgauge.words import Transport
 
@@ -76,7 +76,11 @@ def _print_figures(figures: CableFigures) -> None:
 
 def _summarize(test: SelfTest) -> None:
     lost = sum(figures.lost_at_90_percent for figures in test.cable)
-    verdict = "no frame was lost at 90 %" if lost == 0 else f"{lost:,} frames were lost at 90 %"
+    verdict = (
+        "no frame was lost at 90 %"
+        if lost == 0
+        else f"{with_noun(f'{lost:,}', 'frames were', 'frame was')} lost at 90 %"
+    )
     cpus = ", ".join(map(str, test.sender_cpus))
     say(f"Sent from CPU {cpus}; clock source {test.clock_source}; {verdict} of the highest rates.")
     say("The redirect floor is a program that only redirects to one that only drops: what any frame takes.")

@@ -12,7 +12,7 @@ import cloup
 
 from natgauge.cli.say import json_object, say
 from natgauge.durations import duration
-from natgauge.figure_text import at_least, at_most, number
+from natgauge.figure_text import at_least, at_most, number, with_noun
 from natgauge.interval_text import readings, readings_of, resolved
 from natgauge.words import listed
 
@@ -53,8 +53,8 @@ def lines(campaign_status: CampaignStatus) -> list[str]:
     time = (
         f", about {duration(campaign_status.seconds_left)}" if left and campaign_status.seconds_left is not None else ""
     )
-    counted = f"{cells} cells, {done} repetitions done, {left} left at most{time}"
-    text = [f"{campaign_status.name}: {how}{broken}; {counted}; {campaign_status.trials} trials so far"]
+    counted = f"{with_noun(cells, 'cells')}, {with_noun(done, 'repetitions')} done, {left} left at most{time}"
+    text = [f"{campaign_status.name}: {how}{broken}; {counted}; {with_noun(campaign_status.trials, 'trials')} so far"]
     if campaign_status.now is not None and left:
         text.extend(
             f"  {'now' if campaign_status.runs else 'stopped in'}: {_now(trial)}"
@@ -74,7 +74,7 @@ def lines(campaign_status: CampaignStatus) -> list[str]:
 
 
 def _measurements(count: int) -> str:
-    return f"{count} measurement{'' if count == 1 else 's'}"
+    return with_noun(count, "measurements")
 
 
 def _now(now: Any) -> str:
@@ -85,7 +85,7 @@ def _now(now: Any) -> str:
     of_load, of_bounds = units_of(now["metric"], *rates)
     bounds = now["bounds"]
     known = Bounds(bounds["lower"], bounds["upper"]).text(of_bounds)
-    left = "" if bounds["trials_left"] is None else f", about {bounds['trials_left']} trials left"
+    left = "" if bounds["trials_left"] is None else f", about {with_noun(bounds['trials_left'], 'trials')} left"
     return (
         f"{now['cell']} {now['measurement']}, repetition {now['repetition']}: {now['metric']} trial {now['trial']} at "
         f"{number(now['load'])} {of_load}{f', {known}' if known else ''}{left}"

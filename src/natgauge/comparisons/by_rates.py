@@ -34,6 +34,7 @@ from natgauge.comparisons.request import (
 )
 from natgauge.comparisons.searched import Searched, refuse_too_few
 from natgauge.errors import BrokenError, UsageError
+from natgauge.figure_text import with_noun
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import with_receiver, without_search
@@ -356,8 +357,8 @@ class ByRates:
         more = [f"use --most-seconds {enough} or more"] if enough <= MOST_SECONDS else []
         advice = ", or ".join(more + fewer) or "no --most-seconds is surely enough: choose fewer connections"
         raise BrokenError(
-            f"compare: {given:g} s ended in the first round, after {done} of {len(searches)} searches; a confidence "
-            f"interval needs {least} rounds: {advice}"
+            f"compare: {given:g} s ended in the first round, after {done} of {with_noun(len(searches), 'searches')}; a "
+            f"confidence interval needs {least} rounds: {advice}"
         )
 
     def _search(self, rated: RatedGateway, quantity: Quantity) -> str:

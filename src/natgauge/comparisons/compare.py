@@ -26,7 +26,7 @@ from natgauge.comparisons.request import (
 )
 from natgauge.durations import duration
 from natgauge.errors import UsageError
-from natgauge.figure_text import nanoseconds
+from natgauge.figure_text import nanoseconds, with_noun
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
 from natgauge.inputs.input import inputs_of
@@ -233,7 +233,7 @@ class ComparisonRun:
 
     def _end_notes(self, seconds: float, rounds: int, estimates: Sequence[RatioEstimate]) -> Sequence[Note]:
         """Return a note on the error that ended the rounds, or on the time that intervals or verdicts need."""
-        measured = f"{rounds} {'round' if rounds == 1 else 'rounds'}"
+        measured = with_noun(rounds, "rounds")
         if self._ended_by is not None:
             text = f"{measured} {'was' if rounds == 1 else 'were'} measured, then an error: {self._ended_by}"
             return [Note("ended early", text)]

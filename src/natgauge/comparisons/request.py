@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, Literal, cast
 
 from natgauge.errors import UsageError
-from natgauge.figure_text import in_percent
+from natgauge.figure_text import in_percent, with_noun
 from natgauge.gateways.recipe import Recipe, is_own, load
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.cores import by_device
@@ -361,7 +361,7 @@ def _reasons_not_sliced(gateway: ComparedGateway, placement: Placement) -> list[
 def _refuse_unlike(first: ComparedGateway, other: ComparedGateway, *, unlike: bool) -> None:
     def does(gateway: ComparedGateway) -> tuple[str, str, str]:
         recipe = gateway.recipe
-        devices = f"with {recipe.length} {'device' if recipe.length == 1 else 'devices'}"
+        devices = f"with {with_noun(recipe.length, 'devices')}"
         return recipe.kind, recipe.initiator_family, devices
 
     if does(other) != does(first) and not unlike:

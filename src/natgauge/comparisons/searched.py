@@ -12,7 +12,7 @@ from typing import Final, Literal
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.doubts import doubts, find
 from natgauge.errors import UsageError
-from natgauge.figure_text import in_percent
+from natgauge.figure_text import in_percent, with_noun
 from natgauge.figure_text import number as written
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
@@ -82,7 +82,7 @@ class Searched(RateRounds):
         """The searches in which the gateway passed no rate, as a sentence without its full stop; empty = none."""
         known = [bounds for bounds in self.rounds if bounds is not None]
         failed = len(known) - len(self.bounds)
-        return f"{self.label} passed no rate in {failed} of {len(known)} searches" if failed else ""
+        return f"{self.label} passed no rate in {failed} of {with_noun(len(known), 'searches')}" if failed else ""
 
     @property
     def limits(self) -> tuple[SearchLimit, ...]:

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Final
 
 from natgauge.doubts.doubt import Doubt, Facts, Said, count_of
-from natgauge.figure_text import in_percent
+from natgauge.figure_text import in_percent, with_noun
 from natgauge.figure_text import number as written
 from natgauge.interval_text import readings_of
 from natgauge.metrics.times import FEW_FRAMES, RFC_TAGS, TIMED_FRAMES, TOO_FEW_FRAMES
@@ -66,7 +66,7 @@ def _disagree(measurements: Sequence[Measurement]) -> bool:
 def _causes(facts: Facts) -> str:
     """Return the facts of the record that can make repetitions differ."""
     measured = facts.measured
-    total = f"of {sum(measured.trials.values())} trials were"
+    total = f"of {with_noun(sum(measured.trials.values()), 'trials')} were"
     numbers = {
         f"{total} disturbed": facts.disturbed,
         f"{total} excused": measured.excused,

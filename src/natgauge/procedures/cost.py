@@ -47,7 +47,7 @@ from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.records.repetition import Row
 from natgauge.statistics.interval import MedianEstimate
 from natgauge.statistics.rounds import LEAST_ROUNDS
-from natgauge.words import QUANTITIES, Quantity
+from natgauge.words import QUANTITIES, SENDING, Quantity
 
 #: What the interval of a repetition errs with at most.
 ALPHA: Final = 0.05
@@ -214,9 +214,9 @@ class _Cost(Repetitions[CostSettings]):
 
 _NAMES: Final[dict[Quantity, str]] = {
     "new": "the first frame of a connection",
-    "up": "a frame from the Initiator over established connections",
-    "down": "a frame from the Responder over established connections",
-    "both": "a frame over established connections, from either side in turn",
+    "up": f"a frame {SENDING['up']} over established connections",
+    "down": f"a frame {SENDING['down']} over established connections",
+    "both": "a frame over established connections, from inside and outside in turn",
 }
 
 

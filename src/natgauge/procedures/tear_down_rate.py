@@ -25,6 +25,7 @@ from typing import Literal
 
 from natgauge.errors import BrokenError
 from natgauge.figure_text import number as written
+from natgauge.figure_text import with_noun
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability, TearDown
 from natgauge.metrics.connections import ENTRIES_LEFT, TEAR_DOWN_RATE
@@ -142,14 +143,14 @@ def _start(runner: TrialRunner, settings: TearDownRateSettings) -> _TearDownRate
 def _checked(torn: TearDown, expected: int) -> float:
     """The time, when the device's own counts say that it did what was timed."""
     if torn.count_after not in {None, 0}:
+        left = with_noun(torn.count_after, "connections were", "connection was")
         raise BrokenError(
-            f"{TEAR_DOWN_RATE}: {torn.count_after} connections were left after emptying {expected}; look at the "
-            "gateway's verbs empty and count"
+            f"{TEAR_DOWN_RATE}: {left} left after emptying {expected}; look at the gateway's verbs empty and count"
         )
     if torn.count_before is not None and torn.count_before != expected:
         raise BrokenError(
-            f"{TEAR_DOWN_RATE}: the device's table held {torn.count_before} connections before emptying instead "
-            f"of {expected}; end other traffic through the gateway, or look at its verbs empty and count"
+            f"{TEAR_DOWN_RATE}: the device's table held {with_noun(torn.count_before, 'connections')} before emptying "
+            f"instead of {expected}; end other traffic through the gateway, or look at its verbs empty and count"
         )
     return torn.seconds
 

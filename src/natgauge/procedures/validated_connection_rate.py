@@ -20,6 +20,7 @@ from typing import Literal
 
 from natgauge.errors import UsageError
 from natgauge.figure_text import number as written
+from natgauge.figure_text import with_noun
 from natgauge.inputs.input import chosen
 from natgauge.metrics.connections import VALIDATED_CONNECTION_RATE
 from natgauge.notes import Note
@@ -113,7 +114,7 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
 
     def _asking_notes(self) -> list[Note]:
         notes = [
-            Note("search", f"{number} failed trials were put down to: {why}", number)
+            Note("search", f"{with_noun(number, 'failed trials were', 'failed trial was')} put down to: {why}", number)
             for why, number in sorted(self.causes.items())
         ]
         if self.validation.most is not None:

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from natgauge.figure_text import at_least
+from natgauge.figure_text import at_least, with_noun
 from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import Record, RecordPart
@@ -33,10 +33,12 @@ _Ratio = Annotated[float, Field(ge=0)]
 #: Quantities in words.
 FRAME_OF: Final[Mapping[Quantity, str]] = {
     "new": "new connection",
-    "up": "frame from the Initiator",
-    "down": "frame from the Responder",
+    "up": f"frame {SENDING['up']}",
+    "down": f"frame {SENDING['down']}",
     "both": "frame in both directions",
 }
+#: Quantities in a column of frames.
+KIND_OF: Final[Mapping[Quantity, str]] = {name: words.removeprefix("frame ") for name, words in FRAME_OF.items()}
 #: Units of their rates.
 RATE_OF: Final[Mapping[Quantity, str]] = {
     "new": "connections/s",
@@ -84,8 +86,8 @@ class SearchLimit(RecordPart):
     def text(self) -> str:
         """The limit as a sentence, without its full stop."""
         return (
-            f"the bottleneck of {self.gateway} was {self.limited_by} in {self.searches} of {self.of} searches: its "
-            f"rate is at least {at_least(self.at_least)} {RATE_OF[self.quantity]}"
+            f"the bottleneck of {self.gateway} was {self.limited_by} in {self.searches} of "
+            f"{with_noun(self.of, 'searches')}: its rate is at least {at_least(self.at_least)} {RATE_OF[self.quantity]}"
         )
 
 

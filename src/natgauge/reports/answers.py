@@ -34,7 +34,7 @@ from natgauge.analysis.contrast import better, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
 from natgauge.analysis.sizing import keeps_connections
 from natgauge.analysis.unit_frames import Way, bits_of_unit, drawn_frames
-from natgauge.figure_text import at_least, at_most, given, in_full, number
+from natgauge.figure_text import at_least, at_most, given, in_full, number, with_noun
 from natgauge.interval_text import figure_and_interval, in_bits, ratio, signed, span
 from natgauge.metrics import declared, figures
 from natgauge.metrics.connections import CONNECTION_RATE
@@ -50,7 +50,7 @@ from natgauge.reports.graded_doubts import mark
 from natgauge.reports.rows import UNIT_IN_ALL, Bounded, Ranged, kept, opened_by_draws, unit_of, unit_of_frames
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import CONFIDENCE
-from natgauge.words import MOST_NAMES, NO_DEVICE, listed
+from natgauge.words import MOST_NAMES, NO_DEVICE, few, listed
 
 #: Meaning of each certainty, for a legend.
 CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
@@ -82,6 +82,7 @@ class Sentence:
         about: what the ratios of the sentence are, as the head of a column.
         ratios: gateway and ratio, where the sentence lists several gateways.
         unlike: the different conditions that the sentence says, of each metric; empty = it says something else.
+        is_gap: whether it says what is missing from the answers that compare, which a paper must not leave out.
     """
 
     text: str
@@ -92,6 +93,7 @@ class Sentence:
     about: str = ""
     ratios: tuple[tuple[str, str], ...] = ()
     unlike: tuple[conditions.Unlike, ...] = ()
+    is_gap: bool = False
 
 
 def answers(results: Sequence[Result]) -> list[Sentence]:
@@ -120,7 +122,9 @@ def _nothing(results: Sequence[Result]) -> Iterator[Sentence]:
     ]
     if none and len(results) > 1:
         what = listed(list(dict.fromkeys(f"{result.metric} of {result.gateway}" for result in none)))
-        yield Sentence(f"0 in every repetition of {len(none)} of {len(results)} results: {what}.", leads=True)
+        yield Sentence(
+            f"0 in every repetition of {len(none)} of {with_noun(len(results), 'results')}: {what}.", leads=True
+        )
 
 
 def thresholds(results: Sequence[Result]) -> Iterator[Sentence]:
@@ -142,7 +146,7 @@ def threshold_of(result: Result, point: str = "") -> str:
         return ""
     value = f"{in_full(threshold.value)} {unit_of(result)}"
     lower, upper = threshold.lower, threshold.upper
-    ends = span(-math.inf if lower is None else lower, math.inf if upper is None else upper)
+    ends = span(-math.inf if lower is None else lower, math.inf if upper is None else upper, threshold.value)
     why = "" if lower is None and upper is None else f"; another run is expected to have {ends}"
     if threshold.reason:
         # It is why the range says nothing of another run.
@@ -160,7 +164,7 @@ def not_sure(sentences: Sequence[Sentence], *, listed: bool = False) -> str:
     reasons = list(dict.fromkeys(reason for sentence in sentences for reason in sentence.reasons))
     doubts = dict.fromkeys(word for sentence in sentences for word in sentence.doubts)
     reasons += [f"doubts: {', '.join(doubts)}"] if doubts and not listed else []
-    return f"Not sure because: {'; '.join(reasons)}." if reasons else ""
+    return f"Not sure because: {'; '.join(few(reasons))}." if reasons else ""
 
 
 def _of_metric(results: Sequence[Result]) -> Iterator[Sentence]:
@@ -291,7 +295,9 @@ def _does(result: Result, *, sized: bool) -> str:
     is_one = str(result.parameter("directions")) in {"up", "down"}
     later = "" if is_one else ", in the direction that returns later"
     said = does.format(value=_figure(result), number=stated_number(result), later=later)
-    return f"{result.gateway} {said}{criterion.terms(result)}{criterion.clause(result, sized=sized)}{mark}"
+    lost = any(doubt.word == "load too high" and doubt.value for doubt in result.doubts)
+    came = ", of those that came" if lost else ""
+    return f"{result.gateway} {said}{came}{criterion.terms(result)}{criterion.clause(result, sized=sized)}{mark}"
 
 
 def _predicate(result: Result) -> str:
@@ -320,7 +326,7 @@ def _value(result: Result, *, bits: bool = False) -> str:
 
 
 def _figure(result: Result) -> str:
-    return f"{stated_number(result)} {unit_of(result)}"
+    return with_noun(stated_number(result), unit_of(result))
 
 
 def stated_number(result: Result, scale: float = 1.0) -> str:
@@ -577,7 +583,7 @@ def _why_wide(claims: Sequence[Claim]) -> tuple[str, ...]:
     of = f"{result.metric} of {result.gateway} {_point(result, results)}".rstrip()
     text = f"the {len(result.repetitions)} repetitions of {of} differ by {number(100 * share)} % of their median"
     if result.disturbed:
-        text += f" ({result.disturbed} of {sum(result.trials.values())} trials were disturbed)"
+        text += f" ({result.disturbed} of {with_noun(sum(result.trials.values()), 'trials')} were disturbed)"
     return (*_few(unsure), text)
 
 
@@ -608,7 +614,8 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
     gateways = {result.gateway for result in ranked}
     emulated = list(dict.fromkeys(result.gateway for result in results if result.functional))
     if emulated:
-        yield Sentence(f"Not compared with the others: {listed(emulated)}, which ran on an emulated machine.")
+        why = f"{listed(emulated)}, which ran on an emulated machine"
+        yield Sentence(f"Not compared with the others: {why}.", is_gap=True)
     gateways.update(emulated)
     reasons: dict[str, list[str]] = {}
     for gateway in dict.fromkeys(
@@ -620,7 +627,7 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
         reasons.setdefault(listed([each.label for each in min(found, key=len)]), []).append(gateway)
     if reasons:
         because = "; ".join(f"{listed(names)}, because of another {differing}" for differing, names in reasons.items())
-        yield Sentence(f"Not compared with the others: {because}.")
+        yield Sentence(f"Not compared with the others: {because}.", is_gap=True)
 
 
 def _several(results: Sequence[Result]) -> Sentence:
@@ -712,7 +719,7 @@ def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim]
         ends = sorted(statistics.median(each.second.median for each in shown[name]) for name in (names[0], names[-1]))
         rivals = [each for each in ranked if each.certainty == "cannot tell" and _is_bounded(each)]
         others = {each.first.gateway for each in rivals if ends[0] <= each.first.median <= ends[1]}
-        rest = f"; {len(others.union(names)) - 2} other gateways lie between"
+        rest = f"; {with_noun(len(others.union(names)) - 2, 'other gateways lie', 'other gateway lies')} between"
         shown = {name: shown[name] for name in (names[0], names[-1])}
     unknown = [
         gateway for gateway in dict.fromkeys(each.second.gateway for each in claims) if gateway not in by_gateway
@@ -764,9 +771,10 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
     # A range of ratios, not their median: points differ by more than chance.
     ratios = [ratio(end([claim.contrast.value for claim in claims])) for end in (min, max)]
     values = " to ".join(dict.fromkeys(ratios))
+    is_bounded = all(map(_is_bounded, claims))
     if 0 < min(claim.contrast.interval.coverage for claim in claims) < LEAST_COVERAGE:
-        return f"{values} times {of}".rstrip() + f" ({_TOO_FEW})"
-    if not all(map(_is_bounded, claims)):
+        return f"{values if is_bounded else _bound(claims)} times {of}".rstrip() + f" ({_TOO_FEW})"
+    if not is_bounded:
         return f"{_bound(claims)} times {of}".rstrip() + f" ({cover.removeprefix(', ') or 'limited'}{where})"
     uncertain = chance and lower <= 1 <= upper
     inside = f"{_interval(claims)}{where}{cover}{', maybe by chance' if uncertain else ''}"
@@ -788,9 +796,14 @@ def _limits(claims: Sequence[Claim]) -> tuple[float, float]:
 
 
 def _coverage(claims: Sequence[Claim]) -> str:
-    """The least coverage of the intervals, rounded down; of a single repetition there is none."""
-    covered = math.floor(100 * min(claim.contrast.interval.coverage for claim in claims))
-    return f"{covered} % interval" if covered else "no interval"
+    """The coverage that was asked for, which intervals of few ranks surpass; where they do not reach it, their least.
+
+    It is rounded down; of a single repetition there is none.
+    """
+    covered = min(claim.contrast.interval.coverage for claim in claims)
+    if covered >= CONFIDENCE:
+        return f"{given(CONFIDENCE)} interval"
+    return f"{math.floor(100 * covered)} % interval" if covered else "no interval"
 
 
 def _interval(claims: Sequence[Claim]) -> str:

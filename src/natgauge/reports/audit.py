@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from natgauge.analysis.audit_changes import differing, unlike
+from natgauge.figure_text import with_noun
 from natgauge.records.audit import LEVELS, AuditedRequirement, AuditRecord, AuditVerdict, BehaviourClasses
 from natgauge.reports.answers import Sentence
 from natgauge.reports.sheet import Sheet, SheetRow
@@ -91,7 +92,7 @@ def _compared(first: AuditRecord, other: AuditRecord, mine: str, its: str) -> It
     found = differing(first, other)
     parts = [f"{mine} fails {_counted(found.fails)} that {its} meets"] if found.fails else []
     parts += [f"{mine} meets {_counted(found.meets)} that {its} fails"] if found.meets else []
-    verdicts = "1 verdict differs" if found.number == 1 else f"{found.number or 'No'} verdicts differ"
+    verdicts = with_noun(found.number or "No", "verdicts differ", "verdict differs")
     where = ", of those that both have" if found.one_sided else ""
     yield Sentence(f"{verdicts} from {its}{where}{': ' if parts else ''}{'; '.join(parts)}.", leads=True)
     if found.also_fails:
@@ -110,7 +111,10 @@ def sentences(record: AuditRecord) -> list[Sentence]:
     if not decided:
         reasons = Counter(one.measured for one in record.requirements if one.verdict == "not seen")
         return [
-            Sentence(f"{record.gateway} has no verdict on any of {len(record.requirements)} requirements.", leads=True),
+            Sentence(
+                f"{record.gateway} has no verdict on any of {with_noun(len(record.requirements), 'requirements')}.",
+                leads=True,
+            ),
             *(Sentence(f"Reason for {number} of them: {reason}.") for reason, number in reasons.most_common(_REASONS)),
             *([Sentence(_PORTS)] if record.saw_nothing else []),
             *_doubts(record),

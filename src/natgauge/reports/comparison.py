@@ -13,14 +13,15 @@ from typing import Final
 from natgauge.analysis import conditions
 from natgauge.analysis.halves import kinds_of_halves
 from natgauge.analysis.ratio_changes import control_margin
-from natgauge.analysis.ratio_verdicts import says_nothing
+from natgauge.analysis.ratio_verdicts import ENDS, doubts_of, doubts_of_all, grave_doubts, says_nothing
 from natgauge.analysis.unit_frames import bits_of_unit
-from natgauge.figure_text import at_least, given, nanoseconds, number
+from natgauge.figure_text import at_least, given, nanoseconds, number, with_noun
 from natgauge.interval_text import Way, in_bits, percent, ratio
 from natgauge.notes import Note
 from natgauge.plain_text import capital
 from natgauge.records.comparison import (
     FRAME_OF,
+    KIND_OF,
     RATE_OF,
     ComparisonRecord,
     GatewayRecord,
@@ -39,12 +40,10 @@ from natgauge.words import MOST_NAMES, Quantity, listed
 _ALIKE: Final = "≈"
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}
-#: Words of notes on what ended the rounds of a comparison before its answer.
-_ENDS: Final = ("ended early", "time used up")
 #: Columns of the CSV: of the comparison, then of the estimate.
 _COLUMNS: Final = (
     "baseline", "by", "role", "gateway", "quantity", "ratio", "low", "high", "level", "verdict", "nanoseconds",
-    "ratio_to_forwarding", "blocks", "rounds", "seconds",
+    "ratio_to_forwarding", "blocks", "rounds", "seconds", "doubts",
 )  # fmt: skip
 
 
@@ -116,7 +115,7 @@ def _in_order(record: ComparisonRecord, quantity: Quantity, known: Sequence[Rati
         return 1.0 if one is None else math.prod(one.ends)
 
     def is_less(one: RatioEstimate | None, other: RatioEstimate | None) -> bool:
-        if _grave(record, [each for each in (one, other) if each is not None]):
+        if grave_doubts(record, [each for each in (one, other) if each is not None]):
             return False
         if one is None:
             return other is not None and other.verdict == "costs more"
@@ -197,32 +196,10 @@ def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sent
 
 def _as_sure(record: ComparisonRecord, group: Sequence[RatioEstimate], sentence: Sentence) -> Sentence:
     """The sentence on these costs, only seen where a doubt could change the answer."""
-    grave = _grave(record, group)
+    grave = grave_doubts(record, group)
     if sentence.certainty != "sure" or not grave:
         return sentence
     return replace(sentence, certainty="seen", doubts=grave)
-
-
-def _grave(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> tuple[str, ...]:
-    """Words of the doubts that could change these costs: of the comparison, and of rates that the costs follow from."""
-    own = [record.baseline, *(record.gateway(one.gateway) for one in group)]
-    quantities = {one.quantity for one in group}
-    every = [doubt for each in own for quantity in quantities for doubt in each.doubts.get(quantity, ())]
-    found = [*doubts_of_all(record), *every]
-    return tuple(dict.fromkeys(doubt.word for doubt in found if doubt.grade == "answer"))
-
-
-def doubts_of_all(record: ComparisonRecord) -> tuple[Note, ...]:
-    """Return the doubts that could change every cost of a comparison, such as lines of a log that were lost.
-
-    What ended the rounds is none: intervals are those of the rounds that there were.
-    """
-    return tuple(note for note in record.notes if note.grade == "answer" and note.word not in _ENDS)
-
-
-def doubts_of(record: ComparisonRecord, estimate: RatioEstimate) -> tuple[Note, ...]:
-    """Return the doubts of a gateway's cost, and of the comparison."""
-    return (*record.gateway(estimate.gateway).doubts.get(estimate.quantity, ()), *doubts_of_all(record))
 
 
 def _unknown_costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
@@ -250,7 +227,7 @@ def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence
         parts.append(f"{middle}{direction}through {_through(estimate, record)} ({ends})")
     intervals = f"{_level(group)}{'s' if len(parts) > 1 else ''}"
     if len(parts) > MOST_NAMES:
-        intervals += f"; {len(parts) - 2} others lie between"
+        intervals += f"; {with_noun(len(parts) - 2, 'others lie', 'other lies')} between"
         parts = [parts[0], parts[-1]]
     against = f"through {record.baseline.label}{_cost_of(record, group[0].quantity)}"
     if undecided:
@@ -266,7 +243,7 @@ def _level(group: Sequence[RatioEstimate]) -> str:
 def _through(estimate: RatioEstimate, record: ComparisonRecord) -> str:
     """The gateway, and its number of devices where that of the baseline is another."""
     devices, of_baseline = record.gateway(estimate.gateway).devices, record.baseline.devices
-    chain = f" ({devices} devices, the baseline has {of_baseline})" if devices != of_baseline else ""
+    chain = f" ({with_noun(devices, 'devices')}, the baseline has {of_baseline})" if devices != of_baseline else ""
     return f"{estimate.gateway}{chain}"
 
 
@@ -291,7 +268,7 @@ def comment(record: ComparisonRecord) -> str:
 
 def _headline(record: ComparisonRecord) -> str:
     """What a reader needs first, with the doubts that could change it."""
-    grave = _grave(record, [one for one in record.estimates if one.above or not record.above])
+    grave = grave_doubts(record, [one for one in record.estimates if one.above or not record.above])
     return f"{_verdict(record)}{'; in doubt: ' if grave else ''}{', '.join(grave)}"
 
 
@@ -320,7 +297,7 @@ def _undecided(record: ComparisonRecord) -> Iterator[str]:
     """Yield why the rounds ended before the answer; bottlenecks that leave none are in the sentences."""
     if record.decided or record.above:
         return
-    ends = [note.text for note in record.notes if note.word in _ENDS]
+    ends = [note.text for note in record.notes if note.word in ENDS]
     yield from (f"{capital(end)}." for end in ends)
     if not ends and any(one.verdict == "undecided" and not one.limits for one in record.estimates):
         yield f"The time ended after {_length(record)}, before the costs were told apart; give more: --most-seconds."
@@ -332,16 +309,17 @@ def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
     lines = [SheetRow("gateway", head)]
     for cost in record.baseline_costs:
         own = (_known(cost.nanoseconds), _known(cost.ratio_to_forwarding))
-        lines.append(SheetRow(f"{_named(record, record.baseline)} (baseline)", (cost.quantity, "-", "-", "-", *own)))
+        cells = (KIND_OF[cost.quantity], "-", "-", "-", *own)
+        lines.append(SheetRow(f"{_named(record, record.baseline)} (baseline)", cells))
     for estimate in (*record.estimates, *record.control):
         own = (_known(estimate.nanoseconds), _known(estimate.ratio_to_forwarding))
         ratio = "-" if estimate.ratio is None else change(estimate, estimate.ratio)
         verdict = _of_control(estimate) if estimate in record.control else estimate.verdict
-        cells = (estimate.quantity, ratio, interval(estimate), verdict, *own)
+        cells = (KIND_OF[estimate.quantity], ratio, interval(estimate), verdict, *own)
         lines.append(SheetRow(_named(record, record.gateway(estimate.gateway)), cells))
     notes = tuple(f"{sentence}." for sentence in _notes(record))
     return Sheet(
-        tuple(lines), notes, tuple(_doubts(record, brief=brief)), tuple(in_paper(_named_doubts(record), _having))
+        tuple(lines), notes, tuple(_doubts(record, brief=brief)), tuple(in_paper(named_doubts(record), _having))
     )
 
 
@@ -453,17 +431,20 @@ def csv_table(every: Sequence[ComparisonRecord]) -> str:
             "seconds": record.seconds,
         }
         for estimate in (*record.estimates, *record.control):
-            cells = {**estimate.model_dump(), **of_record, "role": record.gateway(estimate.gateway).role}
+            doubts = "; ".join(map(str, doubts_of(record, estimate)))
+            own = {"role": record.gateway(estimate.gateway).role, "doubts": doubts}
+            cells = {**estimate.model_dump(), **of_record, **own}
             rows.append([cells[name] for name in _COLUMNS])
     return written(rows)
 
 
 def _doubts(record: ComparisonRecord, *, brief: bool) -> list[str]:
     """Return the reasons to trust costs less, by grade."""
-    return graded(_named_doubts(record), _having, brief=brief, each=True)
+    return graded(named_doubts(record), _having, brief=brief, each=True)
 
 
-def _named_doubts(record: ComparisonRecord) -> list[tuple[str, Sequence[Note]]]:
+def named_doubts(record: ComparisonRecord) -> list[tuple[str, Sequence[Note]]]:
+    """Return the doubts of all costs, and of each rate, with what they are doubts of."""
     of_rates = [
         (f"{gateway.label}, {quantity}", every)
         for gateway in record.gateways
@@ -493,7 +474,7 @@ def _named(record: ComparisonRecord, gateway: GatewayRecord) -> str:
     """A gateway's label, with its number of devices where the gateways have unequal numbers."""
     if len({gateway_record.devices for gateway_record in record.gateways}) == 1 or gateway.role == "control":
         return gateway.label
-    return f"{gateway.label}, {gateway.devices} {'device' if gateway.devices == 1 else 'devices'}"
+    return f"{gateway.label}, {with_noun(gateway.devices, 'devices')}"
 
 
 def _rates(record: ComparisonRecord) -> Iterator[str]:
@@ -523,4 +504,4 @@ def _rate(record: ComparisonRecord, gateway: GatewayRecord, quantity: Quantity, 
 
 
 def _length(record: ComparisonRecord) -> str:
-    return f"{record.seconds:.0f} s, {record.rounds} {'round' if record.rounds == 1 else 'rounds'}"
+    return f"{record.seconds:.0f} s, {with_noun(record.rounds, 'rounds')}"

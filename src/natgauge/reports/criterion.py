@@ -15,6 +15,7 @@ from natgauge.metrics import declared
 from natgauge.metrics.goals import PRESETS, Preset, criterion
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES
+from natgauge.words import SIDES
 
 #: Open connections, new ones, and frames up and down begin the words of a profile of subscribers.
 _TERMS: Final = 4
@@ -131,10 +132,10 @@ def frames_in_words(result: Result) -> str:
     parameters = result.parameters
     size = parameters.get("frame_size")
     if sends_data(result.metric, parameters):
-        side = str(parameters.get("frame_side")).capitalize()
+        side = SIDES.get(str(parameters.get("frame_side")), SIDES["initiator"])
         if mix := mix_of(parameters):
-            return f"frames of {mix} on the {side}'s side"
-        return f"{size}-octet frames on the {side}'s side" if size is not None else ""
+            return f"frames of {mix} on the {side}"
+        return f"{size}-octet frames on the {side}" if size is not None else ""
     frames = frames_of(result.metric, parameters)
     sizes = ", ".join(_sized(frame) for frame in frames)
     return f"segments of {sizes} octets with FCS on the sender's side" if frames else "segments without data"

@@ -16,10 +16,10 @@ from natgauge.analysis.contrast import Contrast
 from natgauge.analysis.scalability import varied_with
 from natgauge.analysis.unit_frames import counted_unit
 from natgauge.errors import UsageError
-from natgauge.figure_text import given
+from natgauge.figure_text import given, with_noun
 from natgauge.interval_text import percent, ratio, signed
 from natgauge.records.audit import AuditRecord
-from natgauge.records.comparison import ComparisonRecord, RatioEstimate
+from natgauge.records.comparison import FRAME_OF, KIND_OF, ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS
 from natgauge.records.store import plain
@@ -260,7 +260,7 @@ def _named_ratios(line: Change[RatioEstimate]) -> tuple[str, str, str, str]:
     unit = "times the baseline's"
     if line.second.ratio is None:
         before, unit = before if line.first.ratio is None else f"{before} {unit}", ""
-    return f"cost of {line.first.gateway} ({line.first.quantity})", before, after, unit
+    return f"cost of {line.first.gateway} ({FRAME_OF[line.first.quantity]})", before, after, unit
 
 
 def _bottlenecks_and_doubts(line: Change[Result]) -> list[str]:
@@ -274,7 +274,7 @@ def _bottlenecks_and_doubts(line: Change[Result]) -> list[str]:
 
 def _of_ratios(line: Change[RatioEstimate]) -> tuple[str, str, str, str]:
     before, after = ("-" if each.ratio is None else ratio(each.ratio) for each in (line.first, line.second))
-    return line.first.gateway, line.first.quantity, before, after
+    return line.first.gateway, KIND_OF[line.first.quantity], before, after
 
 
 _RESULTS: Final = _View(
@@ -292,7 +292,7 @@ _RATIOS: Final = _View(
     _of_ratios,
     _named_ratios,
     _covering,
-    lambda estimate, which: f"Only in the {which} comparison: {estimate.gateway} ({estimate.quantity}).",
+    lambda estimate, which: f"Only in the {which} comparison: {estimate.gateway} ({FRAME_OF[estimate.quantity]}).",
 )
 _MOVER: Final = (
     "Ratios are costs relative to the baseline; second/first is the ratio of both, with a confidence interval (MOVER) "
@@ -315,9 +315,10 @@ def _audits(changes: Changes[Examined]) -> list[str]:
         outcomes = Counter(line.outcome for line in changed)
         one_sided = sum(line.first.is_decided != line.second.is_decided for line in changed)
         counted = f"{outcomes['worse']} worse, {outcomes['better']} better"
+        differ = with_noun(outcomes["worse"] + outcomes["better"], "verdicts differ", "verdict differs")
         more = f"; {one_sided} have a verdict in one run only" if one_sided else ""
         more += "; cannot tell, for an audit saw almost nothing" if any(one.first.is_whole for one in changed) else ""
-        lines.append(f"Audits of {names}: {outcomes['worse'] + outcomes['better']} verdicts differ ({counted}){more}")
+        lines.append(f"Audits of {names}: {differ} ({counted}){more}")
         lines += _alike(changes)
         lines += [f"  {line}" for line in aligned(rows)]
     elif changes.lines:

@@ -15,7 +15,7 @@ from natgauge.causes.full_table import FullTable
 from natgauge.causes.hops import LATE, HopLoss, TrialHops, hops_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.errors import UsageError
-from natgauge.figure_text import at_most
+from natgauge.figure_text import at_most, with_noun
 from natgauge.figure_text import number as written
 from natgauge.foreign import is_there
 from natgauge.late_delays import LateDelays
@@ -39,7 +39,7 @@ from natgauge.reports import comparison
 from natgauge.reports.answers import answers
 from natgauge.reports.graded_doubts import graded
 from natgauge.tables import aligned
-from natgauge.words import Verdict
+from natgauge.words import SENDING, Verdict
 
 EXPLANATION_SCHEMA: Final = "natgauge-explanation-1"
 #: Where measurements are in a folder of several, and in that of a campaign.
@@ -274,26 +274,26 @@ def _answer(explanation: TrialExplanation) -> str:
     gateway = f" of {trial['gateway']}" if trial.get("gateway") else ""
     head = f"Trial {trial['trial']}{gateway} ({explanation.load}):"
     if not hops.lost:
-        return f"{head} none of {hops.sent:,} frames was lost."
+        return f"{head} none of {with_noun(f'{hops.sent:,}', 'frames')} was lost."
     head = f"{head} {hops.lost:,} of {hops.sent:,} frames were lost"
     losing = hops.losing
     if losing is None:
         return f"{head}, {'all' if hops.without_counter == hops.lost else 'most'} of them in no counter."
     where = f" of {losing.device}" if losing.device else ""
     counter = max(losing.counters, key=lambda each: each.lost)
-    events = f", {losing.lost:,} times" if losing.lost > hops.lost else ""
+    events = f", {with_noun(f'{losing.lost:,}', 'times')}" if losing.lost > hops.lost else ""
     return f"{head}, {hops.lost_at(losing):,} of them at the hop {losing.hop}{where} ({counter.name}{events})."
 
 
 def _load(plan: Mapping[str, Any]) -> str:
     """Describe what a trial sent, so that it can be found among those of several metrics and repetitions."""
-    phase2, opened = plan.get("phase2"), f"{plan['connections']:,} connections"
+    phase2, opened = plan.get("phase2"), with_noun(f"{plan['connections']:,}", "connections")
     if phase2 is None:
         return f"{opened} at {written(plan['phase1_rate'])}/s"
     up, down = phase2["initiator_rate"], phase2["responder_rate"]
-    rates = (
-        f"{written(up)} frames/s each way" if up == down else f"{written(up)} and {written(down)} frames/s up and down"
-    )
+    rates = f"{written(up)} frames/s {SENDING['both']}"
+    if up != down:
+        rates = f"{written(up)} frames/s {SENDING['up']} and {written(down)} {SENDING['down']}"
     return f"{rates} for {phase2['seconds']:g} s, {opened}"
 
 

@@ -56,16 +56,21 @@ def mark(doubts: Iterable[Note]) -> str:
     return next((sign for grade, sign in MARKS.items() if grade in grades), "")
 
 
-def read_in(cells: Iterable[str], where: str = "see below") -> str:
-    """Return what the marks at the ends of cells mean, and where their doubts are; empty where no cell has one."""
-    ends = {cell[-1:] for cell in cells}
-    said = "; ".join(f"{MARKS[grade]} {meaning}" for grade, meaning in _MARKED.items() if MARKS[grade] in ends)
-    return f"{said} ({where})." if said else ""
+def read_in(cells: Iterable[str]) -> str:
+    """Return what the marks at the ends of cells mean, whose doubts are below; empty where no cell has one."""
+    said = _meanings(cells)
+    return f"{said} (see below)." if said else ""
 
 
 def signs(every: Iterable[Iterable[Note]]) -> str:
-    """Return what the marks of figures on a page mean, which lists the doubts once, with its answers."""
-    return read_in(map(mark, every), "see the doubts with the answers")
+    """Return what the marks of figures on a page mean, which links its list of doubts; empty where there is none."""
+    said = _meanings(map(mark, every))
+    return f"{said}." if said else ""
+
+
+def _meanings(cells: Iterable[str]) -> str:
+    ends = {cell[-1:] for cell in cells}
+    return "; ".join(f"{MARKS[grade]} {meaning}" for grade, meaning in _MARKED.items() if MARKS[grade] in ends)
 
 
 def explained(every: Iterable[Sequence[Note]]) -> str:

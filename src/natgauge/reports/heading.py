@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from natgauge.analysis.unit_frames import mix_of, own_size
 from natgauge.figure_text import in_full
 from natgauge.metrics import declared
 from natgauge.plain_text import one_line
@@ -199,15 +200,19 @@ def _conditions(collected: StoredResults) -> str:
         found: list[object] = [parameters.get(name) for parameters in every]
         if name == _CONNECTIONS:
             found[: len(results)] = map(open_at_once, results)
+        if name == _SIZE:
+            found = [own_size(parameters) for parameters in every]
         values[noun] = [value for value in found if isinstance(value, int)]
     by_family = {
-        family: [size for each in every if each.get(_FAMILY) == family and isinstance(size := each.get(_SIZE), int)]
+        family: [size for each in every if each.get(_FAMILY) == family and isinstance(size := own_size(each), int)]
         for family in ("ipv4", "ipv6")
     }
     by_noun = {noun: f"{_ends(own)} {noun if max(own) > 1 else noun[:-1]}" for noun, own in values.items() if own}
     if all(by_family.values()) and len(set(map(_ends, by_family.values()))) > 1:
         by_noun[_CONDITIONS[_SIZE]] = f"{_ends(by_family['ipv4'])} octets ({_ends(by_family['ipv6'])} over IPv6)"
     texts = list(by_noun.values())
+    mixes = dict.fromkeys(mix for parameters in every if (mix := mix_of(parameters)))
+    texts += [f"frames of {' or '.join(mixes)}"] if mixes else []
     texts += list(dict.fromkeys(f"by {by}" for result in results if (by := criterion.transport(result))))
     texts += list(dict.fromkeys(f"subscribers{each}" for result in results if (each := criterion.terms(result))))
     return ", ".join([*texts, *_words(_PLACE, every)])

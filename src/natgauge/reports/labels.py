@@ -14,21 +14,22 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge.analysis.scalability import AXES, RANGES, varied_with
-from natgauge.figure_text import given
+from natgauge.analysis.unit_frames import MIXES, mix_text, own_size
+from natgauge.figure_text import given, with_noun
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES, describe, is_fact, separated
 
 #: Words for a value of these parameters, in the order of the label; other values follow the parameter's label.
 _WORDS: Final[Mapping[str, str]] = {
-    "transport": "{} frames",
-    "connections": "{} connections",
-    "device_cores": "{} cores",
-    "frame_size": "{} octets",
-    "frame_sizes": "{} octets",
-    "down_frame_sizes": "{} octets down",
-    "subscribers": "{} subscribers",
-    "directions": "{}",
-    "gateway": "{}",
+    "transport": "frames",
+    "connections": "connections",
+    "device_cores": "cores",
+    "frame_size": "octets",
+    "frame_sizes": "",
+    "down_frame_sizes": "from outside",
+    "subscribers": "subscribers",
+    "directions": "",
+    "gateway": "",
 }
 #: Facts that the user chooses by other inputs.
 _CHOSEN: Final = RANGES.union(axis.parameter for axis in AXES)
@@ -58,7 +59,7 @@ def differing_within(results: Sequence[Result]) -> list[str]:
 
 def words(result: Result, names: Sequence[str]) -> str:
     """Return a result's values of these parameters as text; missing values are left out."""
-    values = ((name, result.parameter(name)) for name in names)
+    values = ((name, own_size(result.parameters) if name == "frame_size" else result.parameter(name)) for name in names)
     return ", ".join(
         in_words(name, value) if name in _WORDS else in_words(name, value, " = ")
         for name, value in values
@@ -88,9 +89,9 @@ def point_of(result: Result, results: Sequence[Result]) -> str:
 
 def in_words(name: str, value: JsonValue, sign: str = " ") -> str:
     """Return a parameter's value with what it is, such as "2 cores" or "alpha 0.5"; `sign` is between the two."""
-    text = text_of(value)
+    text = mix_text(value) if name in MIXES and value is not None else text_of(value)
     if name in _WORDS and value is not None:
-        return (_WORDS[name].removesuffix("s") if value == 1 else _WORDS[name]).format(text)
+        return with_noun(text, _WORDS[name]) if _WORDS[name] else text
     described = describe(name)
     if described.unit == "share" and isinstance(value, int | float):
         return f"{described.label}{sign}{given(value)}"

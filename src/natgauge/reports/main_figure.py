@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from natgauge import figure_text, interval_text
 from natgauge.analysis.between_runs import drift, expected_range, widened_by_doubts
 from natgauge.analysis.contrast import is_searched
+from natgauge.figure_text import with_noun
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful
 
@@ -66,7 +67,7 @@ def spread(result: Result, *, named: bool = True) -> str:
     """
     interval, count = interval_of(result), len(result.repetitions)
     planned = max(count, result.planned_repetitions)
-    done = f"{count} of {planned} repetitions" if planned > count else f"{count} repetition{'' if count == 1 else 's'}"
+    done = f"{count} of {planned} repetitions" if planned > count else with_noun(count, "repetitions")
     if interval.low == interval.high:
         return f"{done} agree" if count > 1 and _agree(result) else f"{done}, no interval"
     if interval.is_expected:

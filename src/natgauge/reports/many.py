@@ -70,11 +70,12 @@ def sheet(results: Sequence[Result], broken: Sequence[BrokenMeasurement] = ()) -
     return Sheet(tuple(lines), tuple(notes), doubts_of(results), (), of_runs(results), ends_in_words=True)
 
 
-def doubts_of(results: Sequence[Result], *, each: bool = False) -> tuple[str, ...]:
+def doubts_of(results: Sequence[Result], *, each: bool = False, informing: bool = True) -> tuple[str, ...]:
     """Return the doubts of results, with at most four names.
 
     Args:
         each: whether each text of a doubt has a line, otherwise each word that could change an answer.
+        informing: whether those are among them that are for information, and that no cell has a mark of.
     """
 
     def having(found: Sequence[int]) -> str:
@@ -87,7 +88,10 @@ def doubts_of(results: Sequence[Result], *, each: bool = False) -> tuple[str, ..
 
     names = [result.gateway for result in results] if is_wanted(results) else names_of(results)
 
-    every = [(at, result.doubts) for at, result in enumerate(results)]
+    every = [
+        (at, [doubt for doubt in result.doubts if informing or doubt.grade != "information"])
+        for at, result in enumerate(results)
+    ]
     return tuple(graded(every, having, called=called, brief=not each, each=each, marked=not each))
 
 

@@ -22,7 +22,16 @@ from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.own_work import limiting_device, own_work
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
-from natgauge.analysis.unit_frames import bits_of_unit, frames_in_all, mix_of, sending_of, unit_with_direction
+from natgauge.analysis.unit_frames import (
+    MIXES,
+    bits_of_unit,
+    frames_in_all,
+    mix_of,
+    mix_text,
+    own_size,
+    sending_of,
+    unit_with_direction,
+)
 from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_full, number, of_whole
 from natgauge.interval_text import Written, with_ends, within
@@ -91,6 +100,7 @@ class ResultRow:
         unit: unit of the cells; empty where they have none, or different units.
         cells: one value per result; None = no value.
         detail: what follows the label where people read it, not in CSV and JSON; empty = nothing.
+        head: name of the column in CSV and JSON, where programs know it by another one; empty = the label.
     """
 
     label: str
@@ -100,6 +110,7 @@ class ResultRow:
     measured: bool = False
     own: tuple[str, ...] = ()
     detail: str = ""
+    head: str = ""
 
     @property
     def heading(self) -> str:
@@ -107,9 +118,14 @@ class ResultRow:
         return self._with_unit(f"{self.label}{self.detail}")
 
     @property
+    def name(self) -> str:
+        """Label of the row for programs."""
+        return self.head or self.label
+
+    @property
     def column(self) -> str:
         """Name of the column in CSV: label with unit."""
-        return self._with_unit(self.label)
+        return self._with_unit(self.name)
 
     def _with_unit(self, name: str) -> str:
         return f"{name} ({self.unit})" if self.unit else name
@@ -142,11 +158,12 @@ class _Described:
     measured: bool = False
     in_unit: bool = False
     detail: Callable[[Sequence[Result]], str] = lambda _results: ""
+    head: str = ""
 
     def filled(self, results: Sequence[Result]) -> ResultRow:
         cells = tuple(self.read(result) for result in results)
         own = tuple(map(_of_result, results, cells)) if self.in_unit else ()
-        return ResultRow(self.label, self.unit, cells, self.text, self.measured, own, self.detail(results))
+        return ResultRow(self.label, self.unit, cells, self.text, self.measured, own, self.detail(results), self.head)
 
 
 def _with_value(text: str, cell: Cell) -> str:
@@ -341,16 +358,24 @@ _OF_DELAYS: Final[Mapping[str, str]] = {
 _DELAYS_OF: Final[Mapping[str, str]] = {
     "_us": "",
     "_without_stalls_us": " without stalls",
+    "_us_from_initiator": f" of frames {SENDING['up']}",
+    "_us_from_responder": f" of frames {SENDING['down']}",
+}
+#: What programs know these ends by, as heads in CSV.
+_DELAY_HEADS: Final[Mapping[str, str]] = {
     "_us_from_initiator": " of frames from the Initiator",
     "_us_from_responder": " of frames from the Responder",
 }
+#: The same of quantities.
+_COST_HEADS: Final[Mapping[str, str]] = {"up": "frame from the Initiator", "down": "frame from the Responder"}
 
 
 def _delays() -> Iterator[_Described]:
     """Yield the rows of each delay figure: of all frames, without frames that stalls delayed, and by direction."""
     for figure, name in _OF_DELAYS.items():
         for end, of in _DELAYS_OF.items():
-            yield _Described(f"{name}{of}", _figure(f"{figure}{end}"), "us", text=number, measured=True)
+            head = f"{name}{_DELAY_HEADS.get(end, of)}"
+            yield _Described(f"{name}{of}", _figure(f"{figure}{end}"), "us", text=number, measured=True, head=head)
 
 
 #: Label of each figure of a series over loads, its unit, and what the load is a share of, by column and name.
@@ -428,7 +453,9 @@ def _costs() -> Iterator[_Described]:
     for quantity, name in FRAME_OF.items():
         for figure, unit in ((RATIO, "x forwarding"), (OWN, "ns"), (TESTER, "ns")):
             of = "tester's own part of a " if figure == TESTER else "cost of a "
-            yield _Described(of + name, _figure(f"{quantity}_{figure}"), unit, text=number, measured=True)
+            head = of + _COST_HEADS.get(quantity, name)
+            read = _figure(f"{quantity}_{figure}")
+            yield _Described(of + name, read, unit, text=number, measured=True, head=head)
 
 
 #: Labels and units of parameters that have a row of their own, by name, in the order of the rows.
@@ -445,6 +472,13 @@ _OWN_ROWS: Final[Mapping[str, tuple[str, str]]] = {
     "table_size": ("connection table limit", ""),
     FORGETS: ("time until a connection that left is forgotten", "s"),
 }
+#: What is read in these rows instead of the parameter.
+_READ: Final[Mapping[str, Callable[[Result], Cell]]] = {
+    _SESSIONS: _sessions,
+    "frame_size": lambda result: _cell(own_size(result.parameters)),
+}
+#: How cells of these rows are written where not as numbers in full.
+_TEXTS: Final[Mapping[str, Callable[[Cell], str]]] = dict.fromkeys(MIXES, partial(mix_text, unit=""))
 #: Caches that a connection tracking table may fit into; the first level is smaller than any table of interest.
 CACHES: Final = ("L2", "L3")
 
@@ -568,7 +602,7 @@ _BEFORE: Final = (
     _Described("metric", lambda result: result.metric),
     _Described("placement", lambda result: result.placement),
     *(
-        _Described(label, _sessions if name == _SESSIONS else _parameter(name), unit, text=in_full)
+        _Described(label, _READ.get(name, _parameter(name)), unit, text=_TEXTS.get(name, in_full))
         for name, (label, unit) in _OWN_ROWS.items()
     ),
     _Described("sessions per hash", _ratio(_SESSIONS, "hash_size", derived.connections_per_bucket), text=number),

@@ -58,6 +58,7 @@ class Sheet:
     in_paper: tuple[str, ...] = ()
     ranges: str = ""
     ends_in_words: bool = False
+    leads: bool = False
 
     @property
     def below(self) -> tuple[str, ...]:

@@ -32,8 +32,8 @@ from natgauge.analysis.sizing import (
 )
 from natgauge.analysis.unit_frames import mix_of
 from natgauge.errors import UsageError
-from natgauge.figure_text import at_most, exact, in_full, in_percent, number
-from natgauge.interval_text import percent, span
+from natgauge.figure_text import at_least, at_most, exact, in_full, in_percent, number, with_noun
+from natgauge.interval_text import Way, percent
 from natgauge.metrics import metrics
 from natgauge.metrics.metric import Resource
 from natgauge.plain_text import capital
@@ -43,12 +43,12 @@ from natgauge.reports.graded_doubts import graded
 from natgauge.reports.labels import names_of
 from natgauge.statistics.interval import finite
 from natgauge.tables import aligned
-from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS
+from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS, enumerated
 
 #: What to change where a limit is too low.
 _REMEDIES: Final[Mapping[Ended, str]] = {
     "new connections": "{cores}, or fewer rules that each new connection passes",
-    "open connections": "a table for {entries} connections (of Linux gateways nf_conntrack_max), if memory allows, or "
+    "open connections": "a table for {entries} (of Linux gateways nf_conntrack_max), if memory allows, or "
     "shorter time-outs",
     "outside ports": "more outside addresses (--outside-addresses)",
     "port blocks": "more outside addresses (--outside-addresses), or smaller blocks",
@@ -60,9 +60,9 @@ _NO_TABLE: Final = "what refuses them (natgauge explain)"
 _OF_LOG: Final = "what writes the log: its records were lost (natgauge explain)"
 #: What to change where a subscriber has more connections than its blocks have ports.
 _LARGER_BLOCKS: Final = "larger blocks, or more blocks for each subscriber"
-#: Resources that subscribers take and nothing was asked of.
+#: Why resources that subscribers take were not looked at.
 _NOT_LOOKED_AT: Final = (
-    "; not looked at: {}, as no result says for how long the gateway keeps them (give --device-timeout)"
+    "no result says for how long the gateway keeps them, so {} were not looked at (--device-timeout)"
 )
 #: Options that ask for a resource.
 _OPTIONS: Final[Mapping[Resource, str]] = {
@@ -85,7 +85,10 @@ _ROOM: Final = 1.1
 _OF_RANGES: Final = "range limited"
 #: The gateway in a stored command; a path that a shell would read as more than a path is not taken.
 _GIVEN: Final = re.compile(r" --gateway ([\w./][\w./+@=-]*)(?: |$)", re.ASCII)
-_HEADINGS: Final = ("limit", "each subscriber", "all of them", "measured", "subscribers at most", "in use")
+#: Columns of the table: those that decide first.
+_HEADINGS: Final = ("limit", "subscribers at most", "in use", "needed by all", "measured")
+#: Smaller numbers have three significant digits, and all others each digit of the whole number.
+_WHOLE: Final = 100
 
 
 def sized(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
@@ -117,7 +120,7 @@ def text(found: Sequence[Sizing], asked: Subscribers, given: Sequence[Result] = 
     """Return the answers, each with its table, then what they rest on; of the results given, which are left out."""
     answers = ["\n".join(_lines(sizing)) for sizing in found]
     left = _left_out(given, asked)
-    return "\n\n".join([*answers, f"Not used: {left}."] if left else answers)
+    return "\n\n".join([f"{question(asked)}.", *answers, *([f"Not used: {left}."] if left else [])])
 
 
 def document(found: Sequence[Sizing], asked: Subscribers, given: Sequence[Result] = ()) -> dict[str, Any]:
@@ -155,7 +158,7 @@ def _gateway(sizing: Sizing) -> dict[str, Any]:
         "logging": first.parameter("logging"),
         "log_tolerance": first.parameter("log_tolerance"),
         "answer": sizing.fits(asked.number),
-        "text": _answer(sizing),
+        "text": f"{_verdict(sizing)} {_reason_of(sizing)}",
         "functional": any(result.functional for result in sizing.results),
         "missing": list(sizing.missing),
         "no_limit": list(sizing.no_limit),
@@ -190,7 +193,8 @@ def _lines(sizing: Sizing) -> list[str]:
     answer, names = answer_of(sizing), names_of(sizing.results)
     several = len(names) > 1
     return [
-        answer.text,
+        answer.verdict,
+        answer.reason,
         "",
         *aligned([answer.head, *answer.rows], right=range(1, len(answer.head))),
         "",
@@ -207,9 +211,11 @@ def _lines(sizing: Sizing) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class SizeAnswer:
-    """What results of one gateway say of subscribers, without their doubts: the answer, its table, and what follows."""
+    """What results of one gateway say of subscribers, without their doubts; the question is that to all gateways."""
 
-    text: str
+    question: str
+    verdict: str
+    reason: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     sentences: tuple[str, ...]
@@ -218,7 +224,8 @@ class SizeAnswer:
 def answer_of(sizing: Sizing) -> SizeAnswer:
     """Return the answer on one gateway."""
     rows = tuple(row for limit in sizing.limits for row in _rows(limit, sizing.asked))
-    return SizeAnswer(_answer(sizing), _HEADINGS, rows, tuple(_sentences(sizing)))
+    asked = question(sizing.asked)
+    return SizeAnswer(asked, _verdict(sizing), _reason_of(sizing), _HEADINGS, rows, tuple(_sentences(sizing)))
 
 
 def _sentences(sizing: Sizing) -> Iterator[str]:
@@ -257,13 +264,14 @@ def _table(sizing: Sizing) -> Iterator[str]:
     else:
         why = f"{opened}, kept {in_full(asked.kept)} s"
         if asked.connections is not None:
-            why = f"the larger of {in_full(asked.connections)} open ones and {in_full(asked.opened)} of {why}"
+            open_ones = with_noun(in_full(asked.connections), "open ones")
+            why = f"the larger of {open_ones} and {in_full(asked.opened)} of {why}"
     least = "at least " if asked.may_take_more else ""
     each, every = in_full(asked.entries), in_full(_entries_of_all(asked))
-    said = f"Table: {least}{each} connections each ({why}), {least}{every} for all"
+    said = f"Table: {least}{with_noun(each, 'connections')} each ({why}), {least}{every} for all"
     if holds is not None:
         most = in_full(math.floor(exact(holds) / exact(asked.entries)))
-        said += f"; its limit is {in_full(holds)}: at most {most} subscribers"
+        said += f"; its limit is {in_full(holds)}: at most {with_noun(most, 'subscribers')}"
     yield f"{said}."
 
 
@@ -300,7 +308,9 @@ def _remedy(limit: SubscriberLimit, sizing: Sizing) -> str:
         return _OF_LOG
     if too_few:
         return _LARGER_BLOCKS
-    return _REMEDIES[limit.ended].format(cores=_more_cores(limit, number), entries=in_full(entries))
+    return _REMEDIES[limit.ended].format(
+        cores=_more_cores(limit, number), entries=with_noun(in_full(entries), "connections")
+    )
 
 
 def _more_cores(limit: SubscriberLimit, number: int) -> str:
@@ -309,10 +319,10 @@ def _more_cores(limit: SubscriberLimit, number: int) -> str:
     if not cores or not most.lower:
         return "more or faster cores"
     needed = [math.ceil(cores * number / end) for end in (most.upper, most.lower)]
-    return (
-        f"about {' to '.join(dict.fromkeys(map(in_full, needed)))} such cores instead of {cores}, if cores add up "
-        "(measure it: cores in [series] of a plan)"
-    )
+    # As many cores as it has may be enough: what is needed lies within the doubt.
+    several = " to ".join(dict.fromkeys(map(in_full, needed)))
+    about = f"about {several}" if needed[0] > cores else f"up to {in_full(needed[-1])}"
+    return f"{about} such cores instead of {cores}, if cores add up (measure it: cores in [series] of a plan)"
 
 
 def _shared_ports(sizing: Sizing) -> list[str]:
@@ -321,7 +331,8 @@ def _shared_ports(sizing: Sizing) -> list[str]:
     if blocks is None or blocks.counts_connections or connections <= blocks.size:
         return []
     return [
-        f"A block has {in_full(blocks.size)} ports: a subscriber with {in_full(connections)} connections needs several "
+        f"A block has {with_noun(in_full(blocks.size), 'ports')}: a subscriber with "
+        f"{with_noun(in_full(connections), 'connections')} needs several "
         "remote endpoints" + (f", or up to {blocks.each} blocks." if blocks.each > 1 else ".")
     ]
 
@@ -333,36 +344,41 @@ def _if_taken(sizing: Sizing) -> str:
         return f"if each open connection takes a port of its own ({in_full(OUTSIDE_PORTS)} an address)"
     each = least_blocks(blocks, sizing.asked)
     taken = f"{in_full(each)} blocks" if each > 1 else "a block"
-    return (
-        f"as each subscriber takes {taken} of {in_full(blocks.size)} ports ({in_full(blocks.per_address)} an address)"
-    )
+    ports = with_noun(in_full(blocks.size), "ports")
+    return f"as each subscriber takes {taken} of {ports} ({in_full(blocks.per_address)} an address)"
 
 
-def _answer(sizing: Sizing) -> str:
-    """The first line: whether they are carried, what ends it first, and at what number."""
+def _verdict(sizing: Sizing) -> str:
+    """Whether they are carried, in one line, with what was measured otherwise or not looked at."""
     first, asked = sizing.results[0], sizing.asked
     gateway = f"{first.gateway} ({_cores(first)}{_logging(first)})"
-    stamp = f" ({FUNCTIONAL})" if any(result.functional for result in sizing.results) else ""
-    subscribers = f"{in_full(asked.number)} subscribers with {_profile(sizing)} each"
-    fits = sizing.fits(asked.number)
-    # A limit of which only a lower bound is known may come first in the table, and be none.
-    deciding = [limit for limit in sizing.limits if limit.fits(asked.number) == fits]
-    known = "known limit" if sizing.missing or sizing.not_looked_at else "limit"
-    at = f"the first {known} is {_at((deciding or sizing.limits)[0])}" if sizing.limits else "no limit is known"
-    unusual = "; ".join(filter(None, map(_unusual, sizing.limits)))
-    at += f"; measured: {unusual}" if unusual else ""
-    at += _NOT_LOOKED_AT.format(" and ".join(sizing.not_looked_at)) if sizing.not_looked_at else ""
+    subscribers, fits = with_noun(in_full(asked.number), "subscribers"), sizing.fits(asked.number)
+    said = f"{gateway} {fits} {subscribers}"
     if fits == "cannot tell":
-        why = " and ".join(_unknown(sizing))
-        return f"Cannot tell whether {gateway} carries {subscribers}: {why}; {at}{stamp}."
-    if fits == "carries" and len(set(asked.needs()).difference(sizing.no_limit)) > 1:
-        return f"No limit of {gateway}, each measured alone, is exceeded by {subscribers}; {at}{stamp}."
-    return f"{gateway} {fits} {subscribers}; {at}{stamp}."
+        said = f"Cannot tell whether {gateway} carries {subscribers}"
+    elif fits == "carries" and len(set(asked.needs()).difference(sizing.no_limit)) > 1:
+        said = f"No limit of {gateway}, each measured alone, is exceeded by {subscribers}"
+    unusual = "; ".join(filter(None, map(_unusual, sizing.limits)))
+    said += f"; measured: {unusual}" if unusual else ""
+    said += f"; not looked at: {' and '.join(sizing.not_looked_at)}" if sizing.not_looked_at else ""
+    return f"{said}{f' ({FUNCTIONAL})' if any(result.functional for result in sizing.results) else ''}."
+
+
+def _reason_of(sizing: Sizing) -> str:
+    """Why it cannot be told, what ends it first and at what number, and why something was not looked at."""
+    fits = sizing.fits(sizing.asked.number)
+    # A limit of which only a lower bound is known may come first in the table, and be none.
+    deciding = [limit for limit in sizing.limits if limit.fits(sizing.asked.number) == fits]
+    known = "known limit" if sizing.missing or sizing.not_looked_at else "limit"
+    said = [f"why: {' and '.join(_unknown(sizing))}"] if fits == "cannot tell" else []
+    said.append(f"the first {known} is {_at((deciding or sizing.limits)[0])}" if sizing.limits else "no limit is known")
+    said += [_NOT_LOOKED_AT.format(" and ".join(sizing.not_looked_at))] if sizing.not_looked_at else []
+    return f"{capital('; '.join(said))}."
 
 
 def _cores(result: Result) -> str:
     cores = result.device_cores
-    known = f"{cores} core{'' if cores == 1 else 's'}" if cores else "cores not known"
+    known = with_noun(cores, "cores") if cores else "cores not known"
     return f"{known}, placement {result.placement}"
 
 
@@ -387,27 +403,17 @@ def _unusual(limit: SubscriberLimit) -> str:
     return f"{limit.ended}{said}" if said else ""
 
 
-def _profile(sizing: Sizing) -> str:
-    asked = sizing.asked
+def question(asked: Subscribers) -> str:
+    """What each of how many subscribers takes, as the title of the answers."""
+    frames = "" if asked.mean_frame is None else f" in frames of {in_full(asked.mean_frame)} octets"
     parts = [
-        "" if asked.connections is None else f"{in_full(asked.connections)} open connections",
-        "" if asked.new is None else f"{in_full(asked.new)} new connections/s",
-        "" if asked.megabits is None else f"{in_full(asked.megabits)} Mbit/s{_in_frames(sizing)}",
+        "" if asked.connections is None else with_noun(in_full(asked.connections), "open connections"),
+        "" if asked.new is None else with_noun(in_full(asked.new), "new connections/s"),
+        "" if asked.megabits is None else f"{in_full(asked.megabits)} Mbit/s{frames}",
     ]
-    said = [part for part in parts if part]
-    return f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else said[0]
-
-
-def _in_frames(sizing: Sizing) -> str:
-    used, asked = _of_frames(sizing), sizing.asked
-    if used is None or used.frame_octets is None:
-        return "" if asked.mean_frame is None else f" in frames of {number(asked.mean_frame)} octets"
-    octets = f" in frames of {number(used.frame_octets)} octets"
-    if used.result is None:
-        return octets
-    octets += without_tags(used.result)
-    is_mix = mix_of(used.result.parameters) and asked.mean_frame is None
-    return f"{octets} (mix of {sizes_in_words(used.result)})" if is_mix else octets
+    return (
+        f"{with_noun(in_full(asked.number), 'subscribers')}, each with {enumerated([part for part in parts if part])}"
+    )
 
 
 def _of_frames(sizing: Sizing) -> SubscriberLimit | None:
@@ -422,7 +428,11 @@ def _chosen_frames(sizing: Sizing) -> list[str]:
     busier = used.busier_share or 1.0
     ways = {1.0: "one way", 0.5: "as many both ways"}
     way = ways.get(busier, f"with {in_percent(busier)} of them in the busier direction")
-    said = f"Frames were measured {way}."
+    tags = without_tags(used.result)
+    is_mix = mix_of(used.result.parameters) and asked.mean_frame is None
+    mix = f" on average: {sizes_in_words(used.result)}" if is_mix else ""
+    frames = f"{_figure(used.each)} frames/s of {_figure(used.frame_octets or 0)} octets{tags}{mix}"
+    said = f"A subscriber takes {frames}. Frames were measured {way}."
     if not sizing.other_frames:
         return [said]
     why = "they are the largest" if sizing.larger_frames else "they are the next to --mean-frame that are not smaller"
@@ -456,9 +466,8 @@ def _unknown(sizing: Sizing) -> list[str]:
             "ones (give --device-timeout)"
         )
     said += [
-        f"{result.metric}, which no full table ended, had {in_full(hosts_of(result))} inside "
-        f"host{'' if hosts_of(result) == 1 else 's'}, and more hosts may keep more (measure it again, with "
-        "--source-addresses for as many hosts as subscribers)"
+        f"{result.metric}, which no full table ended, had {with_noun(in_full(hosts_of(result)), 'inside hosts')}, and "
+        "more hosts may keep more (measure it again, with --source-addresses for as many hosts as subscribers)"
         for result in of_hosts
     ]
     said += [
@@ -535,13 +544,19 @@ def _reason(result: Result, why: Unused) -> str:
 
 def _at(limit: SubscriberLimit) -> str:
     if limit.is_of_one:
-        return f"{limit.ended}: a subscriber has at most {in_full(limit.measured.upper)} connections"
+        return f"{limit.ended}: a subscriber has at most {with_noun(in_full(limit.measured.upper), 'connections')}"
     known = limit.subscribers.lower > 0 or math.isfinite(limit.subscribers.upper)
     if limit.busier_share is not None and math.isfinite(limit.measured.upper):
-        most = number(math.floor(limit.subscribers.upper))
-        both = _span(limit.both_ways)
-        return f"{limit.ended}, at {both} subscribers if both directions are as busy, up to {most} if the other is idle"
-    return f"{limit.ended}, at {_span(limit.subscribers)} subscribers" if known else f"{limit.ended}, not known"
+        most = in_full(math.floor(limit.subscribers.upper))
+        both = _subscribers(limit.both_ways)
+        return f"{limit.ended}, at {both} if both directions are as busy, up to {most} if the other is idle"
+    return f"{limit.ended}, at {_subscribers(limit.subscribers)}" if known else f"{limit.ended}, not known"
+
+
+def _subscribers(number: Span) -> str:
+    """Return a number of subscribers, with other words for less than a whole one."""
+    said = _span(number)
+    return "less than 1 subscriber" if said == "0" else with_noun(said, "subscribers")
 
 
 def _rows(limit: SubscriberLimit, asked: Subscribers) -> Iterator[tuple[str, ...]]:
@@ -560,16 +575,11 @@ def _row(name: str, limit: SubscriberLimit, most: Span, asked: Subscribers) -> t
     carried = limit.measured if limit.busier_share is None else Span(most.lower * limit.each, most.upper * limit.each)
     return (
         name,
-        _of_unit(number(limit.each), limit),
-        _of_unit(number(limit.of_all(asked.number)), limit),
-        _of_unit(_span(carried), limit),
         _span(most),
         _used(*(asked.number / end if end else math.inf for end in (most.upper, most.lower))),
+        f"{_figure(limit.of_all(asked.number))} {limit.unit}",
+        f"{_measured(carried)} {limit.unit}",
     )
-
-
-def _of_unit(figure: str, limit: SubscriberLimit) -> str:
-    return f"{figure} {limit.unit.removesuffix('s') if figure == '1' and '/' not in limit.unit else limit.unit}"
 
 
 def _used(least: float, most: float) -> str:
@@ -585,12 +595,33 @@ def _used(least: float, most: float) -> str:
     return ends[0] if ends[0].startswith("above") else f"{ends[0]} or more"
 
 
+def _figure(value: float, way: Way = "near") -> str:
+    """A number as all of these answers have it: every digit of the whole number, and of small ones three in all."""
+    # Without the last digits of a float, which are those of its arithmetic.
+    value = float(f"{value:.12g}")
+    if value < _WHOLE:
+        return number(value) if way == "near" else at_least(value) if way == "down" else at_most(value)
+    return in_full(round(value) if way == "near" else math.floor(value) if way == "down" else math.ceil(value))
+
+
 def _span(known: Span) -> str:
+    """Numbers of subscribers, none of which is more than is known."""
     lower = math.floor(known.lower)
-    if not math.isfinite(known.upper):
-        return span(lower, math.inf)
-    upper = math.floor(known.upper)
-    return span(lower, upper) if lower or not upper else f"up to {at_most(upper)}"
+    return _ends_of(lower, math.floor(known.upper) if math.isfinite(known.upper) else math.inf)
+
+
+def _measured(known: Span) -> str:
+    """What was measured, rounded outward: the printed range contains the true one."""
+    return _ends_of(known.lower, known.upper)
+
+
+def _ends_of(lower: float, upper: float) -> str:
+    least, most = _figure(lower, "down"), "" if math.isinf(upper) else _figure(upper, "up")
+    if not most:
+        return f"{least} or more" if lower > 0 else "any number"
+    if lower == upper:
+        return _figure(lower)
+    return f"{least} to {most}" if lower > 0 else f"up to {most}"
 
 
 def _metrics_of(need: Resource) -> list[str]:

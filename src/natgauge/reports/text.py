@@ -14,7 +14,7 @@ from natgauge.analysis.between_runs import drift
 from natgauge.analysis.contrast import search_error, unfailed
 from natgauge.analysis.loads import LOADS, by_load
 from natgauge.analysis.unit_frames import drawn_frames
-from natgauge.figure_text import in_full, in_percent, number
+from natgauge.figure_text import in_full, in_percent, number, with_noun
 from natgauge.interval_text import figure_and_interval
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
@@ -81,7 +81,7 @@ def answer(result: Result) -> list[str]:
 
 
 def answered(sentences: Sequence[Sentence], shown: Sheet, width: int | None = None, measured: str = "") -> str:
-    """Return answers, then the doubts of a sheet, then its table.
+    """Return answers, then the doubts of a sheet, then its table; a table that leads is above them.
 
     Args:
         sentences: the answers.
@@ -90,8 +90,10 @@ def answered(sentences: Sequence[Sentence], shown: Sheet, width: int | None = No
         measured: when and where it was measured, as a sentence; empty = others say it.
     """
     reasons = not_sure(sentences, listed=bool(shown.doubts))
-    above = [*(sentence.text for sentence in sentences), *filter(None, [reasons, measured]), *shown.doubts]
-    return "\n".join([*above, "", render(replace(shown, doubts=()), width)])
+    said, table = [sentence.text for sentence in sentences], render(replace(shown, doubts=()), width)
+    if shown.leads:
+        return "\n".join([*filter(None, [measured]), "", table, "", *said, *filter(None, [reasons]), *shown.doubts])
+    return "\n".join([*said, *filter(None, [reasons, measured]), *shown.doubts, "", table])
 
 
 def doubt_lines(results: Sequence[Result], *, brief: bool = False) -> list[str]:
@@ -228,7 +230,7 @@ def _certainty(result: Result) -> str:
         text += f" ({spread})" if spread else ""
     if (error := search_error(result)) is not None:
         unit = result.unit if drawn_frames(result.metric, result.parameters) is None else "frames/s"
-        text += f"; error of the search {number(error)} {unit}"
+        text += f"; error of the search {with_noun(number(error), unit)}"
     elif unbounded := unfailed(result):
         what = "rate" if result.unit.endswith("/s") else f"number of {result.unit}"
         text += f"; no {what} failed{'' if unbounded == count else f' in {unbounded} of {count} repetitions'}"
@@ -270,7 +272,7 @@ def _memory(result: Result) -> Iterator[str]:
     beyond = "; ".join(
         f"{number(count)} connections fill the {level} cache of {_mib(size)}" for level, size, count in levels
     )
-    trials = "1 trial" if octets.count == 1 else f"{octets.count} trials"
+    trials = with_noun(octets.count, "trials")
     yield (
         f"A connection takes {_spread(octets, 'octets')} of the memory of the device's kernel, by {trials}; "
         f"{beyond or 'the caches of its cores are not known'}."
@@ -292,7 +294,7 @@ def _spread(figure: FigureSummary, unit: str) -> str:
 def _conditions(result: Result) -> str:
     parameters = result.parameters.flat()
     drawn, held = drawn_frames(result.metric, result.parameters), open_at_once(result)
-    parts = [] if held is None else [f"{in_full(held)} connections"]
+    parts = [] if held is None else [with_noun(in_full(held), "connections")]
     if drawn is not None:
         parts = [f"{in_full(drawn)} frames of drawn four tuples"]
     if frames := criterion.frames_in_words(result):

@@ -17,11 +17,12 @@ from typing import Any, Final, Literal
 from natgauge import foreign, toml_text
 from natgauge.errors import UsageError, about, did_you_mean, shown
 from natgauge.ethernet import BETWEEN_FRAMES, FRAME_OVERHEAD, LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
-from natgauge.figure_text import in_full, number
+from natgauge.figure_text import in_full, number, with_noun
 from natgauge.inputs.checks import in_range, one_of, positive
 from natgauge.inputs.frame_sizes import SizeMix, read_mix
 from natgauge.inputs.input import Input, chosen, inputs_of
 from natgauge.inputs.types import Text
+from natgauge.words import SENDING
 
 #: Octets that bits are counted of: the IP packet, or the frame with its FCS, preamble and gap (RFC 5180 appendix A.1).
 BitsOf = Literal["ip", "wire"]
@@ -108,7 +109,7 @@ class Subscriber:
         if self.connections < self.new_per_second * ROUND_TRIP_SECONDS:
             raise _wrong(
                 "connections",
-                f"{in_full(self.connections)} with {in_full(self.new_per_second)} new connections/s live "
+                f"{in_full(self.connections)} with {with_noun(in_full(self.new_per_second), 'new connections/s')} live "
                 f"{number(1000 * self.life)} ms, "
                 f"shorter than a round trip of {1000 * ROUND_TRIP_SECONDS:g} ms; give at least "
                 f"{number(self.new_per_second * ROUND_TRIP_SECONDS)}",
@@ -126,7 +127,8 @@ class Subscriber:
         )
         return (
             f"{in_full(self.connections)} connections, {in_full(self.new_per_second)} new/s, "
-            f"{number(self.up)} frames/s up, {number(self.down)} down, {size}, {self.transport}"
+            f"{number(self.up)} frames/s {SENDING['up']}, {number(self.down)} {SENDING['down']}, "
+            f"{size}, {self.transport}"
         )
 
     def _refuse_sizes(self, way: str) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError, NatgaugeError, UsageError
-from natgauge.figure_text import in_percent
+from natgauge.figure_text import in_percent, with_noun
 from natgauge.finding import Finding, State
 from natgauge.gateways.needs import refuse_absent_files
 from natgauge.gateways.recipe import VARIABLE as GATEWAYS
@@ -150,7 +150,7 @@ def _frames(host: Host) -> Iterator[Finding]:
         return
     received = proof.received_frames
     if received == proof.offered_frames > 0:
-        yield Finding("frames", "ok", f"{received} live frames over a virtual cable, none lost")
+        yield Finding("frames", "ok", f"{with_noun(received, 'live frames')} over a virtual cable, none lost")
     else:
         what = f"{received} of {proof.offered_frames} live frames came over a virtual cable"
         yield Finding("frames", "warning" if received else "missing", what, "natgauge selftest --quick")

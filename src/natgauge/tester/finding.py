@@ -11,6 +11,7 @@ from pathlib import Path
 
 from natgauge.agreement.generated import StreamCounts
 from natgauge.errors import HostError
+from natgauge.figure_text import with_noun
 from natgauge.finding import Finding
 from natgauge.gateways.support import has_module
 from natgauge.host import capabilities, limits, programs
@@ -135,8 +136,9 @@ def quotas(host: Host) -> Iterator[Finding]:
     if quota is not None:
         stopped = groups.throttling()
         what = (
-            f"a CPU quota permits {quota:g} cores, and has stopped this group {stopped.times} times, for "
-            f"{stopped.seconds:.1f} s: trials that it stops are INVALID, and rates may be too low"
+            f"a CPU quota permits {with_noun(f'{quota:g}', 'cores')}, and has stopped this group "
+            f"{with_noun(stopped.times, 'times')}, for {stopped.seconds:.1f} s: trials that it stops are INVALID, and "
+            "rates may be too low"
         )
         yield Finding("CPU quota", "warning", what, "remove the quota (docker: --cpus; Kubernetes: limits.cpu)")
     else:

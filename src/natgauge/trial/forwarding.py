@@ -21,7 +21,7 @@ from natgauge.labs.contract import Addresses
 from natgauge.setup.traffic import Range, TrafficPlan
 from natgauge.trial.judging import signs_of
 from natgauge.trials import Phase2Plan, TrialPlan
-from natgauge.words import Query
+from natgauge.words import SENDING, Query
 
 #: Number of tries where frames are missing: at first a device may look for its neighbours.
 HANDFULS: Final = 3
@@ -86,9 +86,9 @@ def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int], statele
 def _streams(result: TrialResult, *, stateless: bool) -> dict[str, StreamCounts | None]:
     phase2 = result.phase2
     return {
-        "phase 1, Initiator to Responder": None if stateless else phase1_of(result),
-        "phase 2, Initiator to Responder": phase2.initiator if phase2 else None,
-        "phase 2, Responder to Initiator": phase2.responder if phase2 else None,
+        f"phase 1, {SENDING['up']}": None if stateless else phase1_of(result),
+        f"phase 2, {SENDING['up']}": phase2.initiator if phase2 else None,
+        f"phase 2, {SENDING['down']}": phase2.responder if phase2 else None,
     }
 
 
@@ -175,7 +175,7 @@ def missing_of(result: TrialResult, causes: Mapping[str, int]) -> Missing:
     back = None if result.phase2 is None else result.phase2.responder
     kinds: list[str] = []
     number = 0
-    for direction, counts in (("to the Responder", phase1_of(result)), ("to the Initiator", back)):
+    for direction, counts in ((SENDING["up"], phase1_of(result)), (SENDING["down"], back)):
         if counts is None or counts.received_frames >= counts.offered_frames:
             continue
         number += counts.offered_frames - counts.received_frames

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 
 from natgauge.agreement.generated import DeviceSigns, MessageCounts, StreamCounts, TrialResult
 from natgauge.agreement.trial import phase1_of
+from natgauge.figure_text import with_noun
 from natgauge.trials import Direction, Trial
 from natgauge.verdicts import Limits, judge
+from natgauge.words import origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def _background_remarks(phase2: Mapping[Direction, StreamCounts]) -> list[str]:
         for direction, counts in phase2.items()
     }
     return [
-        f"{sent - received} of {sent} background frames from the {direction.value.capitalize()} were lost"
+        f"{sent - received} of {sent} background frames {origin(direction)} were lost"
         for direction, (sent, received) in background.items()
         if received < sent
     ]
@@ -98,8 +100,8 @@ def _source_remarks(trial: Trial) -> list[str]:
     """Remarks on connections that the device gave up and made again, which RFC 9693 section 4.10 lets pass."""
     remapped = 0 if trial.result is None else trial.result.state_table.remapped
     text = (
-        f"{remapped} frames of established connections came with another outside address or port: the gateway had "
-        "forgotten the connections, and made them again"
+        f"{with_noun(remapped, 'frames of established connections')} came with another outside address or port: the "
+        "gateway had forgotten the connections, and made them again"
     )
     return [text] if remapped else []
 

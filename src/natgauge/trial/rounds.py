@@ -23,6 +23,7 @@ from natgauge.agreement.generated import (
     TrialRequest,
 )
 from natgauge.agreement.process import compare
+from natgauge.figure_text import with_noun
 from natgauge.gateways.recipe import load
 from natgauge.host.sampling import Sampling, Stack
 from natgauge.inputs.question import USUAL_FRAMES, Cell, FrameOptions
@@ -147,11 +148,12 @@ def fault_of(counts: ContestantCounts, connections: int, counted: int | None) ->
             more = "".join(f", {number} {kind}" for kind, number in wrong.items() if number)
             return f"{name}: {stream.received_frames} of {stream.made_frames} frames came back{more}"
     if counts.refused_frames or counts.damaged_unmarked:
-        return f"{counts.refused_frames} frames refused by the tester's ports, {counts.damaged_unmarked} damaged"
+        refused = with_noun(counts.refused_frames, "frames")
+        return f"{refused} refused by the tester's ports, {counts.damaged_unmarked} damaged"
     if counts.stored != connections:
         return f"{counts.stored} of {connections} connections were learned"
     if counts.remapped:
-        return f"{counts.remapped} frames of established connections came with another outside source"
+        return f"{with_noun(counts.remapped, 'frames of established connections')} came with another outside source"
     if counted is not None and counted < connections:
         return f"it counts {counted} connections after {connections} were opened"
     return ""

@@ -752,7 +752,7 @@ def enumerated(name: str, drawn: int) -> Row:
         words=f"opens a connection for each of {drawn:,} four tuples",
         connections=drawn,
         source_ports=f"{FIRST_SOURCE_PORT}-{FIRST_SOURCE_PORT + drawn - 1}",
-        highest_rate=4.0 * drawn,
+        highest_rate=32_000.0,
     )
     settings = {"error": SearchError(share=0.5), "confirm": False}
     return Row(name, device, "enumeration-orders", (draws, *others), settings)

@@ -16,6 +16,7 @@ from natgauge.analysis import conditions
 from natgauge.analysis.claims import on_one_axis, routes, series, work
 from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.loads import loss_figure
+from natgauge.analysis.ratio_verdicts import doubts_of
 from natgauge.analysis.scalability import CORES, NEW, SESSIONS, Axis, varied_with
 from natgauge.figure_text import given, in_full, number, of_whole
 from natgauge.interval_text import figure_and_interval, span, with_ends
@@ -26,13 +27,14 @@ from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
 from natgauge.reports import criterion, graded_doubts, labels, main_figure
-from natgauge.reports.comparison import change, conditions_of, doubts_of, interval
+from natgauge.reports.comparison import change, conditions_of, interval
 from natgauge.reports.doubtful import missing
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine, Row
 from natgauge.reports.html.evidence import PERCENTILES, Timed
 from natgauge.reports.html.references import OWN_PART, drawn_beside, limit_of, load_limit, without_forwarding
 from natgauge.reports.rows import CACHES, filling, unit_of, unit_of_all
+from natgauge.words import origin
 
 #: Colours and shapes of gateways; the signs are those of the legend.
 _COLOURS: Final = 8
@@ -46,6 +48,10 @@ _POINTS, _ALL_POINTS, _LEAST_POINTS = 80, 2500, 6
 _SHOWN: Final = 5
 #: Factor by which a shared axis of values extends beyond them.
 _BEYOND_VALUES: Final = 1.1
+#: A bar of reference is cut where it is longer than this factor times the longest one of a result.
+_CUT: Final = 2.5
+#: Relative error of arithmetic on floats.
+_EXACT: Final = 1e-9
 #: Room beyond the farthest ends of ratios, and the least width of what is drawn, as a ratio.
 _BEYOND, _LEAST_SPAN = 0.08, 1.02
 #: Ratios outside of this range have a logarithmic axis, on which half and twice as much are equally far from 1.
@@ -88,6 +94,7 @@ class FigureGroup:
         figures: one at least.
         legend: name, colour and sign of each gateway; empty where rows have names.
         unlike: the different conditions of what is drawn, which the page says once; None = there are none.
+        marks: what the marks of doubt are, whose words the page has once, with its answers; empty = there are none.
     """
 
     title: str
@@ -95,6 +102,7 @@ class FigureGroup:
     figures: tuple[Figure, ...]
     legend: tuple[tuple[str, str, str], ...] = ()
     unlike: conditions.Unlike | None = None
+    marks: str = ""
 
 
 def looks_of(results: Sequence[Result], records: Sequence[ComparisonRecord]) -> Looks:
@@ -164,8 +172,8 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
             for result, trials in distributions
             for part in _of_loads(trials)
         )
-        caption += _marked([result for result, _ in distributions])
-        groups.append(FigureGroup("Delays: share of the frames that took longer", caption, figures))
+        marks = _marked([result for result, _ in distributions])
+        groups.append(FigureGroup("Delays: share of the frames that took longer", caption, figures, marks=marks))
     return groups
 
 
@@ -180,7 +188,7 @@ def _title(result: Result) -> str:
 
 def _marked(results: Sequence[Result]) -> str:
     """What the marks of figures are: their words are with the answers of the page."""
-    return _after(graded_doubts.signs(result.doubts for result in results))
+    return graded_doubts.signs(result.doubts for result in results)
 
 
 def _words(results: Sequence[Result]) -> str:
@@ -234,10 +242,11 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     drawn = _flat(sets)
     return FigureGroup(
         f"{declared(results[0].metric).plain_name} against {_AGAINST[axis]} ({unit_of(results[0])})",
-        caption(drawn, results, _marked(drawn), spans=all(logs)),
+        caption(drawn, results, "", spans=all(logs)),
         tuple(figures),
         _legend([each[0].gateway for each in sets], looks),
         unlike(drawn, apart=len(together) > 1),
+        _marked(drawn),
     )
 
 
@@ -398,20 +407,22 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
 
     forwarding = _after(without_forwarding(results))
     for (head, own), every, reference in zip(together, points, references, strict=True):
-        values = [*(main_figure.interval_of(result).high for result in own), *(mark.value for mark in reference)]
-        scale = None if _spans(own) or not max(values) else (_BEYOND_VALUES * max(values), letters)
+        highest = max(main_figure.interval_of(result).high for result in own)
+        end = max(highest, *(min(mark.value, _CUT * highest) for mark in reference)) if reference else highest
+        scale = None if _spans(own) or not end else (_BEYOND_VALUES * end, letters)
         for part in (part for point in every for part in _chunks(point, charts.MOST_ROWS)):
             bars = _bars(part, _names(results), labels.differing(results), looks, scale=scale, reference=reference)
             alone = caption(part, _words(part), several=len(part) > 1, limited=not reference)
             alone += f"{_after(unlike(part))}{forwarding}"
             figures.append(replace(bars, title=_joined(head, bars.title), caption=alone))
     several = any(len(point) > 1 for every in points for point in every)
-    of_all = caption(results, _marked(results), several=several, limited=not any(references))
+    of_all = caption(results, "", several=several, limited=not any(references))
     return FigureGroup(
         next(iter(_by_title(results))),
         f"{of_all}{forwarding}",
         tuple(figures),
         unlike=unlike(results, apart=len(together) > 1),
+        marks=_marked(results),
     )
 
 
@@ -428,7 +439,7 @@ def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
     """Bars with what distinguishes them; what they share, and others lack, is the title.
 
     Charts share a `scale`, the end of the axis and the longest name, so that a longer bar is a larger value in each.
-    A `reference` is one more bar, in grey.
+    A `reference` is one more bar, in grey, which is cut where it would squeeze the others.
     """
     rows, points = [], []
     own, unlike = _names(results), labels.differing(results)
@@ -449,9 +460,12 @@ def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
             )
         ]
     for mark in reference:
+        end = min(mark.value, scale[0] / _BEYOND_VALUES) if scale else mark.value
+        is_cut = mark.value > end * (1 + _EXACT)
+        said = f"{number(mark.value)}{' (bar cut)' if is_cut else ''}"
         tip = f"{mark.label}: {number(mark.value)} {unit_of(results[0])}"
-        place = {"name": f"{_wrapped(mark.label)}|{number(mark.value)}", "value": mark.value, "tip": tip}
-        rows.append({**place, "low": mark.value, "high": mark.value, "colour": "var(--muted)", "shape": "circle"})
+        place = {"name": f"{_wrapped(mark.label)}|{said}", "value": end, "tip": tip, "open_high": is_cut}
+        rows.append({**place, "low": end, "high": end, "colour": "var(--muted)", "shape": "circle"})
     data = tuple((names[id(result)], *_cells(result)) for result in results)
     domain = (0.0, scale[0]) if scale else None
     axis = ChartAxis(
@@ -474,8 +488,8 @@ def evidence_figures(results: Sequence[Result], looks: Looks) -> list[FigureGrou
             bars = [_bars(part, names, differing, looks, every=True) for part in _chunks(own, charts.MOST_ROWS)]
             figures += [replace(each, title=_joined(head, each.title)) for each in bars]
         unlike = _unlike(every, *labels.differing_within(every), apart=len(together) > 1)
-        text = f"{caption}{_marked(every)}"
-        groups.append(FigureGroup(f"Every repetition of {title}", text, tuple(figures), unlike=unlike))
+        group = FigureGroup(f"Every repetition of {title}", caption, tuple(figures), unlike=unlike)
+        groups.append(replace(group, marks=_marked(every)))
     return groups
 
 
@@ -498,10 +512,11 @@ def _losses(results: Sequence[Result], looks: Looks) -> FigureGroup:
 
     return FigureGroup(
         "Loss against load",
-        caption(curves, _marked(curves)),
+        caption(curves, ""),
         tuple(replace(_loss(part, looks), title=head, caption=alone(part)) for head, part in parts),
         _legend([result.gateway for result in curves], looks),
         _unlike(curves, apart=len(together) > 1),
+        _marked(curves),
     )
 
 
@@ -567,7 +582,7 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
     data, findings = [], []
     for at, trial in enumerate(trials):
         load, rate = _load(trial), f"{span(*trial.rates)} frames/s"
-        line = f"{load}{'' if load == rate else f' ({rate})'}, from the {trial.direction.capitalize()}"
+        line = f"{load}{'' if load == rate else f' ({rate})'}, {origin(trial.direction)}"
         known = [point for point in trial.points if point[1] > 0] or [(trial.points[0][0], 1.0)]
         for place, (delay, share) in enumerate(_thinned(known, points)):
             tip = (
@@ -578,7 +593,7 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
             rows.append({"x": delay, "y": 100 * share, "line": at, "load": load, **looks[result.gateway], **tip})
         shown = tuple(number(trial.percentiles[each]) for each in PERCENTILES)
         percent = "-" if trial.percent is None else f"{trial.percent:g}"
-        data.append((percent, rate, trial.direction, f"{trial.frames:,}", *shown))
+        data.append((percent, rate, origin(trial.direction), f"{trial.frames:,}", *shown))
         findings.append(f"{line}: median {shown[0]} us, 99.9th percentile {shown[3]} us.")
     limit = limit_of(result)
     marks = () if limit is None else (ChartLine(limit.value, OWN_PART),)
@@ -587,7 +602,7 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
         ChartAxis("frames that took longer (%)", log=True, form=".3~g"),
     )
     percentiles = (f"{each:g}th percentile (us)" for each in PERCENTILES[:-1])
-    head = ("load (% of the highest)", "rate of the direction", "from", "frames", *percentiles, "longest (us)")
+    head = ("load (% of the highest)", "rate of the direction", "direction", "frames", *percentiles, "longest (us)")
     loads = list(dict.fromkeys(row["load"] for row in rows))
     spec = charts.steps(rows, axes, loads)
     return Figure(
@@ -637,8 +652,8 @@ def forest_figures(number_of: str, record: ComparisonRecord, looks: Looks) -> Fi
     figures = (replace(figure, caption=alone(part)) for part in parts if (figure := _forest(record, part, axis, looks)))
     of = "work of the device" if record.by == "slices" else "time"
     title = capital(f"{number_of}cost of a frame ({of}), compared with {record.baseline.label}")
-    of_all = f"{caption}{_after(graded_doubts.signs(doubts(every)))}"
-    return FigureGroup(title, of_all, tuple(figures), unlike=unlike)
+    signs = graded_doubts.signs(doubts(every))
+    return FigureGroup(title, caption, tuple(figures), unlike=unlike, marks=signs)
 
 
 def _forest(

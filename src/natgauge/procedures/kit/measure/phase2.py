@@ -17,7 +17,7 @@ from natgauge.modifiers import Beside, Modifiers
 from natgauge.notes import Note
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.trials import LONGEST_PHASE_SECONDS, Phase2Plan, TrialPlan
-from natgauge.words import TcpState, sending
+from natgauge.words import SENDING, TcpState, sending
 
 Directions = Literal["both", "up", "down"]
 #: What of `ReadingOrder` may be chosen; "once" belongs to validation.
@@ -154,7 +154,7 @@ class Phase2Settings(TrialSettings):
         """Return notes on unequal rates, on frames not under test, and on trials shorter than the RFC requires."""
         notes = super().notes()
         if not self.is_balanced:
-            text = f"{number(self.down_share)} of the frames from the Responder, the others from the Initiator"
+            text = f"{number(self.down_share)} of the frames {SENDING['down']}, the others {SENDING['up']}"
             notes.append(Note("settings", text))
         if self.foreground_share < 1:
             text = f"{number(self.foreground_share)} of the frames under test, the others native IPv6"

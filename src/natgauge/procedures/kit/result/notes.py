@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from natgauge.figure_text import in_percent
+from natgauge.figure_text import in_percent, with_noun
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.settings import TrialSettings
@@ -68,5 +68,5 @@ def repetitions_note(settings: TrialSettings, wanted: int, source: str) -> list[
     if settings.most_repetitions >= wanted:
         return []
     repetitions = settings.most_repetitions
-    text = f"{repetitions} {'repetition' if repetitions == 1 else 'repetitions'}; {source} requires {wanted}"
+    text = f"{with_noun(repetitions, 'repetitions')}; {source} requires {wanted}"
     return [Note("repetitions", text)]

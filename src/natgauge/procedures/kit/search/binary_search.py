@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from natgauge.causes.cause import FULL
-from natgauge.figure_text import at_least, at_most, in_percent
+from natgauge.figure_text import at_least, at_most, in_percent, with_noun
 from natgauge.figure_text import number as written
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.notes import Note
@@ -575,8 +575,8 @@ class _Search:
                 break
         if load.passes and load.fails:
             text = (
-                f"{written(load.rate)} {self._plan.unit} passed {load.passes} and failed {load.fails} times; the "
-                "majority counts"
+                f"{written(load.rate)} {self._plan.unit} passed {load.passes} and failed "
+                f"{with_noun(load.fails, 'times')}; the majority counts"
             )
             note = Note("contradictions", text)
             if note not in self._notes:

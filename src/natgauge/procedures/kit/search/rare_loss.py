@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from natgauge.figure_text import number as written
+from natgauge.figure_text import with_noun
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.frame_counts import deciding_counts, least_to_most, lost_at_most
 from natgauge.procedures.kit.result.results import Attempt
@@ -64,9 +65,9 @@ def rare_loss_note(attempts: Iterable[Attempt], upper: float | None, unit: str) 
     loads = [attempt.load for attempt in rare]
     rates = least_to_most(loads)
     text = (
-        f"{lost:,} of {due:,} frames were lost in {len(rare)} of {len(failed)} failed trials at {rates} {unit}, where "
-        f"a device that can do {written(upper)} {unit} loses {written(overload)} frames: the loss has another reason "
-        "than the rate, and the answer may be far too low"
+        f"{lost:,} of {due:,} frames were lost in {len(rare)} of {with_noun(len(failed), 'failed trials')} at {rates} "
+        f"{unit}, where a device that can do {written(upper)} {unit} loses {written(overload)} frames: the loss has "
+        "another reason than the rate, and the answer may be far too low"
     )
     return [Note("rare loss", text)]
 
