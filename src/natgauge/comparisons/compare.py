@@ -16,7 +16,14 @@ from natgauge.analysis.ratio_verdicts import is_decided, is_narrow
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.method import ComparisonMethod, Findings, NotMadeAgainError
-from natgauge.comparisons.request import CompareOptions, gateway_inputs, goal_of, read_gateways, with_usual_options
+from natgauge.comparisons.request import (
+    CompareOptions,
+    gateway_inputs,
+    goal_of,
+    read_gateways,
+    traffic_of_rules,
+    with_usual_options,
+)
 from natgauge.durations import duration
 from natgauge.errors import UsageError
 from natgauge.figure_text import nanoseconds, with_noun
@@ -125,6 +132,8 @@ class ComparisonRun:
         self.options = replace(options, seed=seed)
         self.quantities = read_quantities(str(options.quantities))
         self._recipe = gateways[0].recipe.name
+        unlike = traffic_of_rules(gateways)
+        self._settings_notes = [] if unlike is None else [Note("settings", unlike)]
         self._devices = {gateway.label: gateway.recipe.length for gateway in gateways}
         self._observer, self._on_interim = observer, on_interim
         self._ended_by: NotMadeAgainError | None = None
@@ -195,6 +204,7 @@ class ComparisonRun:
             slices=findings.slices,
             notes=(
                 *self.method.notes,
+                *self._settings_notes,
                 *length_notes(self._devices, findings.forwarding_nanoseconds),
                 *log_notes(findings.parameters),
                 *self._end_notes(seconds, rounds, ours),

@@ -59,9 +59,10 @@ def text(record: ComparisonRecord, *, brief: bool = False, width: int | None = N
 
 def sentences(record: ComparisonRecord, *, of_limit: bool = True) -> list[Sentence]:
     """Return the answers: to `--fail-above`, one for each gateway and quantity, and a control that seems to differ."""
-    groups: dict[tuple[str, str, bool], list[RatioEstimate]] = {}
+    groups: dict[tuple[str, str, bool, bool], list[RatioEstimate]] = {}
     for estimate in record.estimates:
-        groups.setdefault((estimate.quantity, estimate.verdict, estimate.is_bounded), []).append(estimate)
+        kind = estimate.quantity, estimate.verdict, estimate.is_bounded, _is_within(estimate)
+        groups.setdefault(kind, []).append(estimate)
     found = [_compared(record, group) for group in groups.values()]
     if of_limit and (limit := _limit(record)) is not None:
         found.insert(0, limit)
@@ -146,6 +147,8 @@ def conditions_of(record: ComparisonRecord) -> conditions.Unlike | None:
 def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
     """Gateways with the same verdict on the same frames, all with known ends of their intervals, or none."""
     verdict = group[0].verdict
+    if _is_within(group[0]):
+        return _within(record, group)
     if group[0].is_bounded:
         return _same_cost(record, group) if verdict == "no difference" else _costs(record, group)
     if verdict == "undecided" and len(group) > 1:
@@ -154,6 +157,30 @@ def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sente
     if verdict == "undecided":
         return Sentence(f"Cannot tell: {texts}.", "cannot tell")
     return Sentence(f"{capital(texts)}.", "seen")
+
+
+def _is_within(estimate: RatioEstimate) -> bool:
+    """Whether a cost is surely not above the limit that was asked about, though maybe above or below the baseline's."""
+    return estimate.verdict == "undecided" and estimate.above is False
+
+
+def _within(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
+    """Costs that are not known to differ from the baseline's, where the question was whether they are above a limit."""
+    control = control_margin(record, group[0].quantity)
+    parts = []
+    for estimate in group:
+        most = estimate.ends[1] * (control if math.isfinite(control) else 1) - 1
+        cost = f"at most {percent(most, 'up')} more" if most > 0 else "no more"
+        parts.append(f"{cost} through {_through(estimate, record)} ({interval(estimate)})")
+    against = f"through {record.baseline.label}{_cost_of(record, group[0].quantity)}"
+    costs = f"a {FRAME_OF[group[0].quantity]} costs {', '.join(parts)} than {against}; {_level(group)}"
+    return _as_sure(record, group, Sentence(f"Within the limit of {given(record.fail_above or 0)}: {costs}.", "sure"))
+
+
+def _cost_of(record: ComparisonRecord, quantity: Quantity) -> str:
+    """What a frame through the baseline takes, in brackets; empty = not known."""
+    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == quantity), None)
+    return "" if cost is None else f" ({nanoseconds(cost)})"
 
 
 def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
@@ -202,8 +229,7 @@ def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence
     if len(parts) > MOST_NAMES:
         intervals += f"; {with_noun(len(parts) - 2, 'others lie', 'other lies')} between"
         parts = [parts[0], parts[-1]]
-    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == group[0].quantity), None)
-    against = f"through {record.baseline.label}{'' if cost is None else f' ({nanoseconds(cost)})'}"
+    against = f"through {record.baseline.label}{_cost_of(record, group[0].quantity)}"
     if undecided:
         head = f"Cannot tell whether a {what} costs more or less than {against}"
         return Sentence(f"{head}: {', '.join(parts)}; {intervals}.", "cannot tell")
@@ -324,7 +350,10 @@ def _notes(record: ComparisonRecord) -> Iterator[str]:
     )
     where = "of searches in turn" if record.slices is None else f"on core {record.slices.core}"
     of_commit = "" if record.commit is None else f", commit {commit_of(record.commit)[0]}"
-    yield f"Measured for {_length(record)} {where}{of_commit}; evidence: {record.results}"
+    yield f"Measured for {_length(record)} {where}{_traffic(record)}{of_commit}; evidence: {record.results}"
+    own = (record.baseline, *record.compared)
+    if "new" in {one.quantity for one in record.estimates} and "tcp" in {_transport(each) for each in own}:
+        yield "With TCP new is a whole handshake: SYN, SYN-ACK and ACK"
     yield from (
         estimate.text for estimate in (*record.estimates, *record.control) if estimate.limits and estimate.ratio is None
     )
@@ -338,6 +367,36 @@ def _notes(record: ComparisonRecord) -> Iterator[str]:
     yield from _halves(record)
     yield from (str(note) for note in record.notes if note not in doubts_of_all(record))
     yield from _rates(record)
+
+
+def _transport(gateway: GatewayRecord) -> str:
+    return str(gateway.parameters.get("transport", "udp"))
+
+
+def _traffic(record: ComparisonRecord) -> str:
+    """The test traffic, as the end of a sentence; with names where that of gateways differs."""
+    labels: dict[str, list[str]] = {}
+    for gateway in (record.baseline, *record.compared):
+        labels.setdefault(_traffic_of(gateway), []).append(gateway.label)
+    texts = [f"{text} ({listed(own)})" if len(labels) > 1 else text for text, own in labels.items() if text]
+    return f", with {'; '.join(texts)}" if texts else ""
+
+
+def _traffic_of(gateway: GatewayRecord) -> str:
+    """Connections and frames of a gateway; empty = not recorded."""
+    known, transport = gateway.parameters.get, _transport(gateway)
+    connections, octets = known("connections"), known("frame_octets")
+    if not isinstance(connections, int):
+        return ""
+    ports = "-".join(dict.fromkeys(str(known("destination_ports") or "").split("-")))
+    to = f" to port{'s' if '-' in ports else ''} {ports}" if ports and transport != "icmp" else ""
+    text = f"{connections:,} {transport.upper()} connections{to}"
+    if sizes := known("frame_sizes"):
+        return f"{text}, frames of {sizes} octets"
+    if not isinstance(octets, dict):
+        return text
+    up, down = octets.get("initiator"), octets.get("responder")
+    return f"{text}, frames of {up} octets" if up == down else f"{text}, frames of {up} octets up and {down} down"
 
 
 def _halves(record: ComparisonRecord) -> Iterator[str]:
