@@ -30,6 +30,7 @@ from natgauge.figure_text import nanoseconds, with_noun
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
 from natgauge.inputs.input import inputs_of
+from natgauge.labs.common import locks
 from natgauge.notes import Note
 from natgauge.paired.slices import read_quantities
 from natgauge.procedures.kit.time_budget import TimeBudget
@@ -148,7 +149,7 @@ class ComparisonRun:
         check_host()
         store = Store.create(results, "compare", self._recipe)
         with store.evidence():
-            with reliance_kept(), self.method:
+            with locks.kept(), reliance_kept(), self.method:
                 self._began = round(time.time(), 3)
                 store.write_plan({**asdict(self.options), **self.method.conditions()})
                 store.write_environment({"machine": machine.facts(), "devices": self.method.devices()})
