@@ -340,7 +340,7 @@ def test_several_plans_have_a_folder_each_and_a_report_of_all(
     several.breaks = {"linux-ipv4": BrokenError("linux-ipv4: does not come up")}
     assert run(["run", *SEVERAL, "--out", "all"]) == 4
     told = capsys.readouterr().out
-    assert re.findall(r"^(\w+): ended[^;]*; 1 cells, (\d)", told, re.MULTILINE) == [
+    assert re.findall(r"^(\w+): ended[^;]*; 1 cell, (\d)", told, re.MULTILINE) == [
         ("first", "3"),
         ("second", "0"),
         ("third", "3"),

@@ -158,12 +158,12 @@ def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_
     folder = tmp_path / "out"
     assert len(find([folder]).results) == 1
     said = not_ended(folder)
-    assert said.startswith("1 of 1 measurements broke; ")
+    assert said.startswith("1 of 1 measurement broke; ")
     assert said.endswith("--retry-broken")
     with pytest.raises(Killed):
         campaign(tmp_path, Benches(killed=Dies(3)), plan=ONE_CONNECTION_RATE, retry_broken=True)
     said = not_ended(folder)
-    assert said.startswith("1 of 1 measurements have not ended; ")
+    assert said.startswith("1 of 1 measurement has not ended; ")
     assert said.endswith("--resume")
     (found,) = find([folder]).results
     words = {note.word for note in (*found.notes, *found.doubts)}

@@ -165,7 +165,7 @@ def test_a_difference_does_not_take_what_is_undecided_now_for_no_change(
         (
             "fails",
             [
-                "Audits of mine: 1 verdicts differ (1 worse, 0 better)",
+                "Audits of mine: 1 verdict differs (1 worse, 0 better)",
                 "Requirements: 1 met in both, 3 seen in neither.",
             ],
         ),

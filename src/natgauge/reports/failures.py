@@ -302,7 +302,7 @@ def not_ended(folder: Path, *, runs: bool = False) -> str:
         return ""
     broken, every = sum(map(len, causes.values())), len(_places(record))
     left, command = len(missing) - broken, _resuming(folder, broken=bool(broken))
-    parts = [f"{left} of {every} measurements have not ended"] if left else []
+    parts = [f"{left} of {with_noun(every, 'measurements have', 'measurement has')} not ended"] if left else []
     parts += [f"{broken} of {with_noun(every, 'measurements')} broke"] if broken else []
     return f"{', '.join(parts)}; {'it is running' if runs else f'continue by {command}'}"
 
@@ -382,7 +382,7 @@ def of_campaign(folder: Path, elsewhere: Collection[tuple[str, str]] = ()) -> It
         remedy = "Fix what the message names, then repeat the broken measurements."
         yield MeasurementFailure(subject, (f"{capital(cause)}.",), remedy, _resuming(folder, broken=True), folder)
     if left := len(missing) - sum(map(len, causes.values())):
-        happened = f"{left} of {len(_places(record))} measurements have not ended."
+        happened = f"{left} of {with_noun(len(_places(record)), 'measurements have', 'measurement has')} not ended."
         remedy = "If the campaign is running, wait; otherwise continue it."
         command = _resuming(folder, broken=False)
         yield MeasurementFailure(f"campaign {record.name}", (happened,), remedy, command, folder)
