@@ -185,6 +185,14 @@ def in_bits(text: str) -> str:
     return f"{text}{'' if text[-1:].isalpha() else ' '}bit/s"
 
 
+def ends_in_bits(low: str, high: str) -> str:
+    """Return both written ends of an interval of bits/s, for `in_bits`: "639 to 743 M" has one unit for both."""
+    first, _, prefix = low.rpartition(" ")
+    if not prefix.isalpha():
+        return f"{low} to {high}" if not high[-1:].isalpha() else f"{in_bits(low)} to {high}"
+    return f"{first if high.endswith(f' {prefix}') else in_bits(low)} to {high}"
+
+
 def ratio(value: float, way: Way = "near") -> str:
     """Return a ratio with two digits after the point; of large ones three digits that count, of small ones two.
 

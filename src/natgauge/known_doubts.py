@@ -38,6 +38,7 @@ class KnownDoubt:
             the device that the figure lacks.
         quotes: whether the text may quote an error or an option, which say what to do: papers have only the word.
         cause_of: word of the doubt whose text names this one as a cause, wherever a result has both; empty = none does.
+        told_by: words of doubts whose texts say this one, too, wherever these count trials (`Note.count` above 1).
     """
 
     word: str
@@ -51,13 +52,17 @@ class KnownDoubt:
     shows_text: bool = False
     quotes: bool = False
     cause_of: str = ""
+    told_by: tuple[str, ...] = ()
 
 
 @cache
 def known_doubts() -> Mapping[str, KnownDoubt]:
     """Every doubt by its word, in the order of the entries."""
     stored = tomllib.loads(resources.files(__package__).joinpath(DECLARED).read_text(encoding="utf-8"))
-    return {word: KnownDoubt(word=word, **properties) for word, properties in stored.items()}
+    return {
+        word: KnownDoubt(word=word, **{**properties, "told_by": tuple(properties.get("told_by", ()))})
+        for word, properties in stored.items()
+    }
 
 
 def known(word: str) -> KnownDoubt:

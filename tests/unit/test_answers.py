@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,7 +19,7 @@ from natgauge.analysis.claims import LEAST_COVERAGE, claim, rankings
 from natgauge.doubt_words import DoubtWord
 from natgauge.doubts import doubts
 from natgauge.doubts.doubt import by_grade
-from natgauge.interval_text import Way, ratio
+from natgauge.interval_text import Way, ends_in_bits, in_bits, ratio
 from natgauge.known_doubts import known_doubts, words_of
 from natgauge.metrics import declared, figures
 from natgauge.notes import GRADES, Note
@@ -67,6 +67,20 @@ def interval_in(text: str) -> tuple[float, float]:
     found = re.search(r"\(([\d.]+) to ([\d.]+), (\d+) % interval\)", text)
     assert found is not None, text
     return float(found[1]), float(found[2])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "both"),
+    [
+        ("639 M", "743 M", "639 to 743 Mbit/s"),
+        ("980 M", "1.10 G", "980 Mbit/s to 1.10 Gbit/s"),
+        ("9,910", "9,950", "9,910 to 9,950 bit/s"),
+        ("9,910", "12.1 k", "9,910 bit/s to 12.1 kbit/s"),
+    ],
+)
+def test_both_ends_of_an_interval_of_bits_have_one_unit(low: str, high: str, both: str) -> None:
+    """Seen: "between 639 M and 743 Mbit/s"."""
+    assert in_bits(ends_in_bits(low, high)) == both
 
 
 def test_one_result_says_its_value_its_range_and_its_limit(golden: Golden) -> None:
@@ -263,14 +277,14 @@ def test_a_rival_of_which_only_a_bound_is_known_is_neither_the_lowest_nor_the_hi
     least, middle, most = sorted((drawn(gateway, 1e5) for gateway in "abc"), key=lambda each: each.median)
     found, *_ = texts([as_bounds(least), middle, most])
     assert found.startswith("Cannot tell")
-    assert f": lowest is {middle.gateway} with " in found
-    assert f", highest is {most.gateway} with " in found
-    assert f"; not known for {least.gateway} (at least " in found
-    assert f": lowest is {least.gateway} with " in texts([least, middle, most])[0]
+    assert f": medians from {middle.gateway} with " in found
+    assert f" to {most.gateway} with " in found
+    assert f"; only bounds are known of {least.gateway} (at least " in found
+    assert f": medians from {least.gateway} with " in texts([least, middle, most])[0]
     one_known, *_ = texts([as_bounds(least), as_bounds(middle), most])
     assert f": known is only {most.gateway} with " in one_known
 
-    assert f"; not known for {middle.gateway} (at least " in one_known
+    assert f"; only bounds are known of {middle.gateway} (at least " in one_known
     none_known, *_ = texts([as_bounds(each) for each in (least, middle, most)])
     assert ": only bounds are known, of " in none_known
     assert none_known.count("at least") == 3
@@ -373,7 +387,7 @@ def test_bounds_have_no_place_in_an_order_of_medians(golden: Golden) -> None:
     assert found.certainty == "cannot tell"
     golden(found.text)
     exact, *_ = answers([low, between, of("b", [4.1e5, 4.6e5, 4.7e5])])
-    assert "not known" not in exact.text
+    assert "bounds are known" not in exact.text
     many = [of(f"g{at}", [4.5e5], source_port_count=at) for at in range(4)]
     golden(texts([*many, of("a", [4.42e5], source_port_count=8), as_bounds(of("b", [4.1e5, 4.6e5, 4.7e5]))])[0])
     # Of many repetitions an interval leaves out the lowest one, which is the bound.
@@ -381,6 +395,37 @@ def test_bounds_have_no_place_in_an_order_of_medians(golden: Golden) -> None:
     first = of("first", [4.0e5, *(4.6e5 + at for at in range(19))]).document()
     others = [of(gateway, [4.1e5 + at for at in range(20)]) for gateway in ("next", "last")]
     golden(texts([Result.from_document({**first, "doubts": [grave]}), *others])[0])
+
+
+def between(result: Result, share: float = 0.05) -> Result:
+    """The result with repetitions that are undecided between their values and rates this share above."""
+    document = result.document()
+    every = [{**one, "upper": one["value"] * (1 + share)} for one in document["repetitions"]]
+    doubt = {"word": "undecided", "text": "x", "grade": "answer"}
+    return Result.from_document({**document, "repetitions": every, "doubts": [doubt]})
+
+
+def test_a_gateway_is_called_the_last_only_where_its_interval_is_apart_from_the_others(golden: Golden) -> None:
+    """Seen: "last of 3 is c with 160 k", of 160 k ± 20 %, where b had 164 k ± 17 %."""
+
+    def told(*truths: float, bounded: Collection[str] = ()) -> str:
+        each = [drawn(name, truth, metric="throughput") for name, truth in zip("abcdefg", truths, strict=False)]
+        return texts([between(one) if one.gateway in bounded else one for one in each])[0]
+
+    for found, last in (
+        (told(2e5, 1e5, 1e5), ("b", "c")),
+        (told(2e5, 1e5, 1e5, bounded="c"), ("b", "c")),
+        (told(2e5, 1e5, 5e4), ("c",)),
+        (told(2e5, 1e5, 5e4, bounded="abc"), ("c",)),
+        (told(3e5, 1e5, 5e4, 5e4), ("c", "d")),
+        (told(3e5, 1e5, 1e5, 1e5), ("b", "c", "d")),
+        (told(3e5, *[1e5] * 6), ("more",)),
+    ):
+        golden(found)
+        end = found.partition("% interval); ")[2]
+        assert ("last of " in end) == (len(last) == 1 and last != ("more",))
+        assert all(re.search(rf"\b{name}\b", end) for name in last)
+        assert "not known" not in end
 
 
 def test_where_the_best_is_not_known_those_that_are_surely_behind_are_named(golden: Golden) -> None:

@@ -29,6 +29,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS, Parameters, describe, descriptions
 from natgauge.records.store import Store
 from natgauge.reports import csv_table
+from natgauge.reports.graded_doubts import graded
 from natgauge.reports.rows import rows
 from natgauge.reports.text import table, verdict
 from natgauge.stored.find_results import read_summary
@@ -396,6 +397,28 @@ def test_excused_trials_are_told_and_too_many_decide_nothing(
     assert any("excused" in note.text for note in disturbed_note([one])) == bool(excused)
 
 
+@pytest.mark.parametrize("brief", [False, True])
+@pytest.mark.parametrize(("passed", "excused"), [(10, 3), (10, 9)])
+def test_what_disturbances_did_to_trials_is_said_once(passed: int, excused: int, brief: bool, golden: Golden) -> None:
+    """Seen: 18 excused, 18 INVALID and 26 disturbed trials of 34 in three lines and two lists."""
+    none = make_counts(intended=0, offered=0, received=0)
+    kinds = [make_outcome(Verdict.PASS, "", none, disturbed=True)] * passed
+    kinds += [make_outcome(Verdict.INVALID, "why", none, excused=True, disturbed=True)] * excused
+    attempts = tuple(Attempt(1.0, short=False, outcome=outcome) for outcome in kinds)
+    one = Measurement(5.0, 7.0, "device", verdict_counts(attempts), attempts=attempts)
+    found = find(make_result("x", "frames/s", {}, [one] * 2), Parameters())
+    assert {"INVALID trials", "disturbed trials"} <= {doubt.word for doubt in found}
+    lines = graded([("a", found)], lambda _: "", brief=brief)
+    golden("\n".join(lines))
+    assert sum("trials" in line for line in lines) == 1
+    # Where disturbances are not known of each excused trial, each number is said.
+    calm = [make_outcome(Verdict.INVALID, "why", none, excused=True)] * excused
+    others = tuple(Attempt(1.0, short=False, outcome=outcome) for outcome in (*kinds[:1], *calm))
+    one = Measurement(5.0, 7.0, "device", verdict_counts(others), attempts=others)
+    found = find(make_result("x", "frames/s", {}, [one] * 2), Parameters())
+    assert "INVALID trials" in "\n".join(graded([("a", found)], lambda _: "", brief=brief))
+
+
 def test_a_wide_spread_names_every_doubt_that_is_one_of_its_causes() -> None:
     """A summary leaves these doubts out beside it, and has no other place for them."""
     none = make_counts(intended=0, offered=0, received=0)
@@ -409,12 +432,8 @@ def test_a_wide_spread_names_every_doubt_that_is_one_of_its_causes() -> None:
     ]
     texts = {doubt.word: doubt.text for doubt in find(make_result("x", "frames/s", {}, both), Parameters())}
     assert words_of(lambda doubt: doubt.cause_of == "wide spread") <= texts.keys()
-    causes = (
-        "60 of 64 trials were disturbed",
-        "4 of 64 trials were excused",
-        "4 of 64 trials were INVALID",
-        "loads passed",
-    )
+    # Excused trials are INVALID ones.
+    causes = ("60 disturbed, 4 INVALID of 64 trials", "loads passed")
     assert [cause for cause in causes if cause not in texts["wide spread"]] == []
 
 

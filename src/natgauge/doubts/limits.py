@@ -21,12 +21,13 @@ EXCUSED_TOO_OFTEN: Final = 1 / 3
 def _too_often(facts: Facts) -> Iterator[Said]:
     """An excused trial is repeated, and one that passes in spite of disturbances counts: the best of several."""
     if _decide_nothing(facts.measured):
-        yield Said(f"{_between(facts)}{_text(facts.measured)}")
+        text, count = _excuses(facts)
+        yield Said(f"{_between(facts)}{text}", count)
 
 
 def _excused(facts: Facts) -> Iterator[Said]:
     if facts.measured.excused and not _decide_nothing(facts.measured):
-        yield Said(_text(facts.measured))
+        yield Said(*_excuses(facts))
 
 
 def _decide_nothing(measured: MeasurementResult) -> bool:
@@ -34,8 +35,15 @@ def _decide_nothing(measured: MeasurementResult) -> bool:
     return measured.excused > EXCUSED_TOO_OFTEN * (decided + measured.excused)
 
 
-def _text(measured: MeasurementResult) -> str:
-    return excused_text(measured.excused, sum(measured.trials.values()))
+def _excuses(facts: Facts) -> tuple[str, int]:
+    """What disturbances did to trials, as a text, and its number of trials; 1 = it does not say all of them."""
+    measured = facts.measured
+    excused, number, invalid = measured.excused, sum(measured.trials.values()), measured.trials[Verdict.INVALID]
+    if facts.disturbed < excused:
+        return excused_text(excused, number), 1
+    text = f"the machine disturbed {facts.disturbed} of {number} trials; {excused} failed, which disturbances explain"
+    more = f"; {invalid} were INVALID" if invalid > excused else ""
+    return f"{text}, and were not counted{more}", facts.disturbed
 
 
 def _between(facts: Facts) -> str:

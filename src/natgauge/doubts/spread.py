@@ -66,14 +66,13 @@ def _disagree(measurements: Sequence[Measurement]) -> bool:
 def _causes(facts: Facts) -> str:
     """Return the facts of the record that can make repetitions differ."""
     measured = facts.measured
-    total = f"of {with_noun(sum(measured.trials.values()), 'trials')} were"
-    numbers = {
-        f"{total} disturbed": facts.disturbed,
-        f"{total} excused": measured.excused,
-        f"{total} INVALID": measured.trials[Verdict.INVALID],
-        "loads passed one trial and failed another": count_of(measured.notes, "contradictions"),
-    }
-    known = [f"{number} {what}" for what, number in numbers.items() if number]
+    excused, invalid = measured.excused, measured.trials[Verdict.INVALID]
+    # Excused trials are INVALID.
+    numbers = {"disturbed": facts.disturbed, "excused": excused if excused < invalid else 0, "INVALID": invalid}
+    trials = [f"{number} {what}" for what, number in numbers.items() if number]
+    known = [f"{', '.join(trials)} of {with_noun(sum(measured.trials.values()), 'trials')}"] if trials else []
+    if contradictions := count_of(measured.notes, "contradictions"):
+        known.append(f"{contradictions} loads passed one trial and failed another")
     if known:
         return f"possible causes: {', '.join(known)}"
     return "no trial was disturbed: the device itself, or its place in memory, may differ between repetitions"

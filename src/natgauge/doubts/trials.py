@@ -98,6 +98,7 @@ DOUBTS: Final = (
         about="trial",
         holds=_invalid,
         cause_of="wide spread",
+        told_by=("undecided", "excused trials"),
         meaning="the tester or the machine spoiled trials, which were not counted",
     ),
     Doubt(
@@ -106,6 +107,7 @@ DOUBTS: Final = (
         about="trial",
         holds=_disturbed,
         cause_of="wide spread",
+        told_by=("undecided", "excused trials"),
         meaning="stalls or stolen time were seen during trials, whatever their verdict",
     ),
     Doubt(

@@ -11,7 +11,7 @@ import itertools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -35,7 +35,8 @@ from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of
 from natgauge.analysis.sizing import keeps_connections
 from natgauge.analysis.unit_frames import Way, bits_of_unit, drawn_frames
 from natgauge.figure_text import at_least, at_most, given, in_full, number, with_noun
-from natgauge.interval_text import figure_and_interval, in_bits, ratio, signed, span
+from natgauge.interval_text import ends_in_bits, figure_and_interval, in_bits, ratio, signed, span
+from natgauge.known_doubts import words_of
 from natgauge.metrics import declared, figures
 from natgauge.metrics.connections import CONNECTION_RATE
 from natgauge.metrics.loads import JUDGED, KEPT, MIXED_LOAD
@@ -69,6 +70,10 @@ WAYS: Final[Mapping[Way, str]] = {"one": "", "each": " in each direction", "busi
 _GROWING: Final = frozenset({IN_ALL, CONNECTIONS_PER_SECOND, OPEN_CONNECTIONS, TABLE_ENTRIES})
 #: In what a device does: a relative clause about the value.
 _CLAUSE: Final = "{value}, "
+#: Doubts that bounds say by themselves.
+_OF_BOUNDS: Final = words_of(lambda doubt: doubt.leaves == "bounds")
+#: A ratio of which neither end is known.
+_ANY: Final = "any number of"
 #: Why there is no interval.
 _TOO_FEW: Final = "too few repetitions for an interval"
 
@@ -268,7 +273,7 @@ def _in_bits(result: Result, before: str = "; ", after: str = "") -> str:
     bits = bits_of_unit(result.metric, result.parameters) if is_of_bits else None
     if bits is None:
         return ""
-    wire, packets = (in_bits(stated_number(result, of_unit)) for of_unit in (bits.wire, bits.packets))
+    wire, packets = (in_bits(stated_number(result, of_unit, ends_in_bits)) for of_unit in (bits.wire, bits.packets))
     # The unit of a rate of frames in each direction says that by itself.
     said = "" if bits.way == "each" and result.unit == "frames/s" else WAYS[bits.way]
     return f"{before}{wire} on the wire, {packets} of IP packets{said}{bits.left_out}{after}"
@@ -329,10 +334,14 @@ def _figure(result: Result) -> str:
     return with_noun(stated_number(result), unit_of(result))
 
 
-def stated_number(result: Result, scale: float = 1.0) -> str:
+def _between(low: str, high: str) -> str:
+    return f"between {low} and {high}"
+
+
+def stated_number(result: Result, scale: float = 1.0, both: Callable[[str, str], str] = _between) -> str:
     """Return the median, or the bounds that are left where something else limited it, or a doubt is grave.
 
-    Each is multiplied by `scale` before it is written.
+    Each is multiplied by `scale` before it is written; `both` writes two bounds.
     """
     stated = doubtful.stated(result)
     if stated.is_median:
@@ -342,7 +351,7 @@ def stated_number(result: Result, scale: float = 1.0) -> str:
     if math.isinf(most):
         return f"at least {at_least(least)}"
     upper = at_most(most)
-    return f"at most {upper}" if least <= 0 else f"between {at_least(least)} and {upper}"
+    return f"at most {upper}" if least <= 0 else both(at_least(least), upper)
 
 
 def in_cell(result: Result) -> str:
@@ -461,7 +470,9 @@ def _undecided(every: Sequence[Ranking], best: str, points: str) -> Sentence:
 def _ranked_once(ranking: Ranking) -> Sentence:
     first = ranking.results[0]
     # A gateway that may be better or worse than measured makes the order of the others no less sure.
-    aside = {claim.first.gateway: claim.doubts for claim in ranking.claims if claim.doubts and not _grave(first)}
+    # Bounds are in the interval already.
+    doubted = [claim for claim in ranking.claims if not _OF_BOUNDS.issuperset(claim.doubts)]
+    aside = {claim.first.gateway: claim.doubts for claim in doubted if not _grave(first)}
     claims = [claim for claim in ranking.claims if claim.first.gateway not in aside] or ranking.claims
     certainty = weakest(claims)
     if certainty == "cannot tell":
@@ -477,15 +488,31 @@ def _ranked_once(ranking: Ranking) -> Sentence:
     times = _times(claims[:1], f"that of the next, {claims[0].first.gateway}")
     text = f"{first.gateway} {_best(first)}: {_value(first, bits=True)}, {times}"
     if len(ranking.claims) > 1:
-        ranked = [result for result in ranking.results if result.gateway not in aside]
-        known, bounds = _known(ranked[1:])
-        if len(known) > 1:
-            text += f"; last of {len(known) + 1} is {known[-1].gateway} with {_value(known[-1])}"
-        text += _not_known(bounds)
+        text += _last([result for result in ranking.results[1:] if result.gateway not in aside])
     if aside and len(aside) < len(ranking.claims):
         doubted = _not_ranked([claim for claim in ranking.claims if claim.first.gateway in aside])
         text += f". Too doubtful to rank are {doubted}" if len(aside) > 1 else f". Too doubtful to rank is {doubted}"
     return _claimed(text, certainty, claims)
+
+
+def _last(behind: Sequence[Result]) -> str:
+    """The last of the gateways behind the best one, as the end of a sentence, or those that may be the last."""
+    if len(behind) < 2:
+        return ""
+    *others, last = behind
+    alike = [each for each in others if claim(each, last).certainty == "cannot tell"]
+    if not alike:
+        return f"; last of {len(behind) + 1} is {last.gateway} ({_measured(last)})"
+    names, values = listed([each.gateway for each in (*alike, last)]), few([*map(_measured, (*alike, last))])
+    if len(alike) == 1:
+        return f"; {names} cannot be told apart ({', '.join(values)})"
+    return f"; cannot tell which of {names} is the last ({', '.join(values)})"
+
+
+def _measured(result: Result) -> str:
+    """The figure with its interval, or its bounds; the sentence has the unit."""
+    figure = main_figure.within(result) if doubtful.stated(result).is_median else stated_number(result)
+    return f"{figure}{doubtful.mark(result)}{doubtful.missing(result)}"
 
 
 def _known(results: Sequence[Result]) -> tuple[list[Result], list[Result]]:
@@ -505,12 +532,12 @@ def _ends(results: Sequence[Result], of: Sequence[Result] = ()) -> str:
         names = listed([_named(each, of) for each in known])
         return f"{alike} {names} with {_value(most, bits=True)}{_not_known(bounds, of)}"
     lowest, highest = (f"{_named(each, of)} with {_value(each, bits=True)}" for each in (least, most))
-    return f"lowest is {lowest}, highest is {highest}{_not_known(bounds, of)}"
+    return f"medians from {lowest} to {highest}{_not_known(bounds, of)}"
 
 
 def _not_known(bounds: Sequence[Result], of: Sequence[Result] = ()) -> str:
-    """Results that have no place in an order, as the end of a sentence; empty where there is none."""
-    return f"; not known for {_with_values(bounds, of)}" if bounds else ""
+    """Results of which only bounds are known, as the end of a sentence; empty where there is none."""
+    return f"; only bounds are known of {_with_values(bounds, of)}" if bounds else ""
 
 
 def _with_values(bounds: Sequence[Result], of: Sequence[Result]) -> str:
@@ -724,7 +751,10 @@ def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim]
     unknown = [
         gateway for gateway in dict.fromkeys(each.second.gateway for each in claims) if gateway not in by_gateway
     ]
-    rest += f"; not known for {listed(unknown)}" if unknown else ""
+    left = {name: _bound([each for each in claims if each.second.gateway == name]) for name in unknown}
+    rest += "".join(f"; {name}: {bound} times" for name, bound in left.items() if bound != _ANY)
+    nothing = [name for name, bound in left.items() if bound == _ANY]
+    rest += f"; not known for {listed(nothing)}" if nothing else ""
     points = {len(own) for own in shown.values()}
     over = f" over {points.pop()} points" if points not in ({1}, set()) and len(points) == 1 else ""
     parts = [
@@ -786,7 +816,7 @@ def _bound(claims: Sequence[Claim]) -> str:
     lower, upper = _limits(claims)
     if math.isfinite(upper):
         return f"at most {ratio(upper, 'up')}"
-    return f"at least {ratio(lower, 'down')}" if lower > 0 else "any number of"
+    return f"at least {ratio(lower, 'down')}" if lower > 0 else _ANY
 
 
 def _limits(claims: Sequence[Claim]) -> tuple[float, float]:

@@ -120,9 +120,19 @@ def without_causes(named: Iterable[tuple[NameT, Sequence[Note]]]) -> list[tuple[
     A word stays with all its results where one of them lacks the other doubt: with some of them it would seem that only
     these have it.
     """
-    every = list(named)
+    every = _without_told(named)
     stay = {one.word for _, doubts in every for one in doubts if not _is_named(one, doubts)}
     return [(name, [one for one in doubts if one.word in stay]) for name, doubts in every]
+
+
+def _without_told(named: Iterable[tuple[NameT, Sequence[Note]]]) -> list[tuple[NameT, Sequence[Note]]]:
+    """Return doubts without those that speak of the same trials as the text of another one of their results."""
+    return [(name, [one for one in doubts if not _is_told(one, doubts)]) for name, doubts in named]
+
+
+def _is_told(doubt: Note, doubts: Iterable[Note]) -> bool:
+    by = known(doubt.word).told_by
+    return any(other.word in by and other.count > 1 for other in doubts)
 
 
 def _is_named(doubt: Note, doubts: Iterable[Note]) -> bool:
@@ -152,7 +162,7 @@ def graded(  # noqa: PLR0913 - how the lines are told, by keyword
             otherwise the text is that of the first, as an example.
         instead: by the word of a doubt, what to do about it here instead of its own remedy.
     """
-    every_named = list(named)
+    every_named = _without_told(named)
     texts_of = {
         word: {one.text for _, doubts in every_named for one in doubts if one.word == word} for word in _FINDINGS
     }
@@ -232,7 +242,7 @@ def in_paper(
 
     Doubts that could change the answer have their share, or the text of the first as an example.
     """
-    every_named, lines = list(named), list[str]()
+    every_named, lines = _without_told(named), list[str]()
     for grade, every in doubted(every_named, lambda _: False).items():
         title, words = _title(grade, marked=marked), []
         for one in every:
