@@ -12,6 +12,7 @@ from typing import Final, Literal, Self
 from natgauge.figure_text import (
     DIGITS,
     MOST_DIGITS,
+    PREFIXES,
     at_least,
     at_most,
     exact,
@@ -160,6 +161,14 @@ def readings_of(values: Sequence[float]) -> list[str]:
 def in_bits(text: str) -> str:
     """Return written figures of bits/s with their unit, which joins a prefix."""
     return f"{text}{'' if text[-1:].isalpha() else ' '}bit/s"
+
+
+def between_bits(low: float, high: float) -> str:
+    """Return both bounds of bits/s, rounded outward, with the prefix of the upper one: "0.967 and 1.03 Gbit/s"."""
+    upper = at_most(high)
+    places = next((places for places, prefix in PREFIXES if upper.endswith(prefix)), 0)
+    lower = quantized(exact(low), last_place(low, DIGITS), ROUND_FLOOR).scaleb(-places)
+    return f"{plain(lower if places else short(lower))} and {in_bits(upper)}"
 
 
 def ratio(value: float, way: Way = "near") -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -67,6 +68,16 @@ def interval_in(text: str) -> tuple[float, float]:
     found = re.search(r"\(([\d.]+) to ([\d.]+), (\d+) % interval\)", text)
     assert found is not None, text
     return float(found[1]), float(found[2])
+
+
+def test_both_bounds_of_bits_have_one_prefix() -> None:
+    """Seen: "between 639 M and 743 Mbit/s on the wire"."""
+    doubts = [{"word": "undecided", "text": "x", "grade": "answer"}]
+    frames = made([209_000.0] * 2, parameters={"directions": "both", "frame_size": 1518}, doubts=doubts)
+    uppers = tuple(replace(one, upper=244_000.0) for one in frames.repetitions)
+    said, *_ = texts([frames.model_copy(update={"repetitions": uppers})])
+    wire = [8 * 1538 * rate / 1e9 for rate in (209_000, 244_000)]
+    assert f"between {wire[0]:.2f} and {wire[1] + 0.005:.2f} Gbit/s on the wire" in said
 
 
 def test_one_result_says_its_value_its_range_and_its_limit(golden: Golden) -> None:
