@@ -17,7 +17,7 @@ DIGITS: Final = 3
 MOST_DIGITS: Final = 4
 #: Numbers from here on have a prefix.
 _PREFIXED: Final = 10_000
-_PREFIXES: Final = ((12, " T"), (9, " G"), (6, " M"), (3, " k"))
+PREFIXES: Final = ((12, " T"), (9, " G"), (6, " M"), (3, " k"))
 #: Units of times, each with its power of ten in ns.
 _TIMES: Final = ((0, "ns"), (3, "us"), (6, "ms"), (9, "s"))
 #: Smaller numbers have an exponent.
@@ -162,7 +162,7 @@ def spelled(value: Decimal) -> str:
     # What is known to one has all its digits: "20.000 k" is read in two ways.
     if not value.is_finite() or int(value.as_tuple().exponent) <= 0 or abs(value) < _PREFIXED:
         return plain(value)
-    places, prefix = next((places, prefix) for places, prefix in _PREFIXES if abs(value) >= 10**places)
+    places, prefix = next((places, prefix) for places, prefix in PREFIXES if abs(value) >= 10**places)
     return f"{plain(value.scaleb(-places))}{prefix}"
 
 

@@ -12,6 +12,7 @@ from typing import Final, Literal, Self
 from natgauge.figure_text import (
     DIGITS,
     MOST_DIGITS,
+    PREFIXES,
     at_least,
     at_most,
     exact,
@@ -185,12 +186,12 @@ def in_bits(text: str) -> str:
     return f"{text}{'' if text[-1:].isalpha() else ' '}bit/s"
 
 
-def ends_in_bits(low: str, high: str) -> str:
-    """Return both written ends of an interval of bits/s, for `in_bits`: "639 to 743 M" has one unit for both."""
-    first, _, prefix = low.rpartition(" ")
-    if not prefix.isalpha():
-        return f"{low} to {high}" if not high[-1:].isalpha() else f"{in_bits(low)} to {high}"
-    return f"{first if high.endswith(f' {prefix}') else in_bits(low)} to {high}"
+def between_bits(low: float, high: float) -> str:
+    """Return both bounds of bits/s, rounded outward, with the prefix of the upper one: "0.967 and 1.03 Gbit/s"."""
+    upper = at_most(high)
+    places = next((places for places, prefix in PREFIXES if upper.endswith(prefix)), 0)
+    lower = quantized(exact(low), last_place(low, DIGITS), ROUND_FLOOR).scaleb(-places)
+    return f"{plain(lower if places else short(lower))} and {in_bits(upper)}"
 
 
 def ratio(value: float, way: Way = "near") -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,7 +20,7 @@ from natgauge.analysis.claims import LEAST_COVERAGE, claim, rankings
 from natgauge.doubt_words import DoubtWord
 from natgauge.doubts import doubts
 from natgauge.doubts.doubt import by_grade
-from natgauge.interval_text import Way, ends_in_bits, in_bits, ratio
+from natgauge.interval_text import Way, ratio
 from natgauge.known_doubts import known_doubts, words_of
 from natgauge.metrics import declared, figures
 from natgauge.notes import GRADES, Note
@@ -69,18 +70,14 @@ def interval_in(text: str) -> tuple[float, float]:
     return float(found[1]), float(found[2])
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "both"),
-    [
-        ("639 M", "743 M", "639 to 743 Mbit/s"),
-        ("980 M", "1.10 G", "980 Mbit/s to 1.10 Gbit/s"),
-        ("9,910", "9,950", "9,910 to 9,950 bit/s"),
-        ("9,910", "12.1 k", "9,910 bit/s to 12.1 kbit/s"),
-    ],
-)
-def test_both_ends_of_an_interval_of_bits_have_one_unit(low: str, high: str, both: str) -> None:
-    """Seen: "between 639 M and 743 Mbit/s"."""
-    assert in_bits(ends_in_bits(low, high)) == both
+def test_both_bounds_of_bits_have_one_prefix() -> None:
+    """Seen: "between 639 M and 743 Mbit/s on the wire"."""
+    doubts = [{"word": "undecided", "text": "x", "grade": "answer"}]
+    frames = made([209_000.0] * 2, parameters={"directions": "both", "frame_size": 1518}, doubts=doubts)
+    uppers = tuple(replace(one, upper=244_000.0) for one in frames.repetitions)
+    said, *_ = texts([frames.model_copy(update={"repetitions": uppers})])
+    wire = [8 * 1538 * rate / 1e9 for rate in (209_000, 244_000)]
+    assert f"between {wire[0]:.2f} and {wire[1] + 0.005:.2f} Gbit/s on the wire" in said
 
 
 def test_one_result_says_its_value_its_range_and_its_limit(golden: Golden) -> None:

@@ -208,6 +208,20 @@ def test_only_all_is_written_as_all(value: float | None, whole: float, text: str
     assert figure_text.of_whole(value, whole) == text
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (639.4e6, 742.1e6, "639 and 743 Mbit/s"),
+        (967.9e6, 1.021e9, "0.967 and 1.03 Gbit/s"),
+        (9876.0, 12_000.0, "9.876 and 12.0 kbit/s"),
+        (5.0, 7.0, "5 and 7 bit/s"),
+    ],
+)
+def test_both_bounds_of_bits_have_one_prefix(low: float, high: float, text: str) -> None:
+    """Seen: "between 639 M and 743 Mbit/s"."""
+    assert interval_text.between_bits(low, high) == text
+
+
 def test_bounds_of_published_tables_are_rounded_outward() -> None:
     assert interval_text.decimals(0.9449, 2) == "0.94"
     assert interval_text.decimals(0.9449, 2, "up") == "0.95"

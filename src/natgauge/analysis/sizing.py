@@ -54,7 +54,7 @@ Unused = Literal[
 #: Resources that only a gateway which keeps connections runs out of.
 _OF_CONNECTIONS: Final[tuple[Resource, ...]] = ("new connections", "open connections")
 #: Limits that follow from what the cores do in a second.
-_OF_CORES: Final[tuple[Ended, ...]] = ("new connections", "frames")
+OF_CORES: Final[tuple[Ended, ...]] = ("new connections", "frames")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +224,28 @@ class Sizing:
 
         Each takes as much of the cores as of its own limit. 0 = not both are limits; infinite where one is not known.
         """
-        least = [limit.subscribers.lower for limit in self.limits if limit.ended in _OF_CORES]
-        if len(least) < len(_OF_CORES):
+        least = [limit.subscribers.lower for limit in self.limits if limit.ended in OF_CORES]
+        if len(least) < len(OF_CORES):
             return 0.0
         return sum(number / end for end in least) if all(least) else math.inf
+
+    def cores_for(self, number: int) -> Span | None:
+        """Return how many cores like those of the measurement so many subscribers need, if cores add up.
+
+        They need as many as for new connections or for frames alone, and no more than for both one after the other; the
+        upper end is infinite where one of both is not known. None = no limit of cores, or their number, is known.
+        """
+        limits = [limit for limit in self.limits if limit.ended in OF_CORES]
+        cores = self.results[0].device_cores
+        if not limits or not cores:
+            return None
+        least = max(number / limit.subscribers.upper if limit.subscribers.upper else math.inf for limit in limits)
+        most = sum(number / limit.subscribers.lower if limit.subscribers.lower else math.inf for limit in limits)
+        if any(resource in OF_CORES for resource in self.missing):
+            most = math.inf
+        # Without the last digits of a float, which are those of its arithmetic.
+        lower, upper = (float(f"{cores * share:.12g}") for share in (least, most))
+        return Span(*(float(math.ceil(end)) if math.isfinite(end) else end for end in (max(1.0, lower), upper)))
 
 
 def resource_of(result: Result) -> Resource | None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import cloup
@@ -81,14 +81,7 @@ def command(
     from natgauge.campaigns import campaign
     from natgauge.campaigns.plan import PlanError
     from natgauge.cli import plan as complaints
-    from natgauge.spread import workers_of
 
-    elsewhere = None
-    if on is not None:
-        elsewhere = partial(workers_of, on, certificates=certificates, insecure=insecure)
-    elif insecure or certificates is not None:
-        option = "--insecure" if insecure else "--certificates"
-        raise UsageError(f"{option}: belongs to --on dask://HOST:PORT; add that, or leave it out")
     order = campaign.RunOrder(
         plan=plans[0],
         out=out,
@@ -97,7 +90,7 @@ def command(
         retry_broken=retry_broken,
         host_name=host_name,
         lab_name=lab_name,
-        elsewhere=elsewhere,
+        elsewhere=_elsewhere(on, certificates, insecure=insecure),
     )
 
     def way_on(why: str = "") -> None:
@@ -156,6 +149,18 @@ def _done(order: RunOrder) -> str:
     every = status(order.folder).measurements
     done = sum(each.done for each in every)
     return f"{done} of {done + sum(each.left for each in every)} repetitions"
+
+
+def _elsewhere(on: str | None, certificates: Path | None, *, insecure: bool) -> partial[Any] | None:
+    """What finds the workers that measure; None = this process measures."""
+    from natgauge.spread import workers_of
+
+    if on is not None:
+        return partial(workers_of, on, certificates=certificates, insecure=insecure)
+    if insecure or certificates is not None:
+        option = "--insecure" if insecure else "--certificates"
+        raise UsageError(f"{option}: belongs to --on dask://HOST:PORT; add that, or leave it out")
+    return None
 
 
 def _run(order: RunOrder, *, verbose: bool) -> int:

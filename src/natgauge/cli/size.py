@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -82,15 +81,17 @@ def command(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Print for each gateway whether it carries the subscribers, what ends it first, and what to change.
+    """Print which gateways carry the subscribers, what ends them first, how many cores all need, and what to change.
 
     RESULT is a results folder, a folder with several of them, or a campaign's: connection-rate for new connections,
-    table-capacity for open ones, throughput for bits. Name at least one of --connections-each, --new-each and
-    --mbit-each. The exit status is 0 if every gateway carries them, 1 if one does not, and 5 if it cannot be told.
+    table-capacity for open ones, throughput for bits. The page of --html has the comparisons among them, too. Name at
+    least one of --connections-each, --new-each and --mbit-each. The exit status is 0 if every gateway carries them, 1
+    if one does not, and 5 if it cannot be told.
     """
     from natgauge.analysis.sizing import Subscribers, takes_addresses
     from natgauge.reports import sizing
     from natgauge.stored import find_results
+    from natgauge.tables import columns
 
     asked = Subscribers(
         subscribers, connections_each, new_each, mbit_each, mean_frame, outside_addresses, device_timeout
@@ -111,11 +112,11 @@ def command(
             at="outside_addresses",
         )
     if html is not None:
-        _write(collected, html, [sizing.answer_of(one) for one in found])
+        _write(collected, html, sizing.answer_of(found))
     if as_json:
         document(sizing.document(found, asked, results))
     elif not is_page:
-        say(sizing.text(found, asked, results))
+        say(sizing.text(found, asked, results, columns()))
     context.exit(sizing.exit_status(found, subscribers))
 
 
@@ -146,10 +147,11 @@ def _refuse(asked: Subscribers) -> None:
         )
 
 
-def _write(collected: StoredResults, path: Path, answers: Sequence[SizeAnswer]) -> None:
+def _write(collected: StoredResults, path: Path, answer: SizeAnswer) -> None:
+    from natgauge.reports.heading import OwnWords
     from natgauge.reports.html import page
     from natgauge.trial.repeating import command_again
 
-    page.write(collected, path, command_again, sizes=answers)
+    page.write(collected, path, command_again, OwnWords(answer.title), answer)
     if not outputs.is_stream(path):
         say(path, err=True)

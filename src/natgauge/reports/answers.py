@@ -11,7 +11,7 @@ import itertools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -35,7 +35,7 @@ from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of
 from natgauge.analysis.sizing import keeps_connections
 from natgauge.analysis.unit_frames import Way, bits_of_unit, drawn_frames
 from natgauge.figure_text import at_least, at_most, given, in_full, number, with_noun
-from natgauge.interval_text import ends_in_bits, figure_and_interval, in_bits, ratio, signed, span
+from natgauge.interval_text import between_bits, figure_and_interval, in_bits, ratio, signed, span
 from natgauge.known_doubts import words_of
 from natgauge.metrics import declared, figures
 from natgauge.metrics.connections import CONNECTION_RATE
@@ -273,7 +273,7 @@ def _in_bits(result: Result, before: str = "; ", after: str = "") -> str:
     bits = bits_of_unit(result.metric, result.parameters) if is_of_bits else None
     if bits is None:
         return ""
-    wire, packets = (in_bits(stated_number(result, of_unit, ends_in_bits)) for of_unit in (bits.wire, bits.packets))
+    wire, packets = (_stated_bits(result, of_unit) for of_unit in (bits.wire, bits.packets))
     # The unit of a rate of frames in each direction says that by itself.
     said = "" if bits.way == "each" and result.unit == "frames/s" else WAYS[bits.way]
     return f"{before}{wire} on the wire, {packets} of IP packets{said}{bits.left_out}{after}"
@@ -334,24 +334,34 @@ def _figure(result: Result) -> str:
     return with_noun(stated_number(result), unit_of(result))
 
 
-def _between(low: str, high: str) -> str:
-    return f"between {low} and {high}"
-
-
-def stated_number(result: Result, scale: float = 1.0, both: Callable[[str, str], str] = _between) -> str:
+def stated_number(result: Result, scale: float = 1.0) -> str:
     """Return the median, or the bounds that are left where something else limited it, or a doubt is grave.
 
-    Each is multiplied by `scale` before it is written; `both` writes two bounds.
+    Each is multiplied by `scale` before it is written.
     """
     stated = doubtful.stated(result)
     if stated.is_median:
         return main_figure.median(result) if scale == 1 else number(scale * result.median)
-    # A product that is below a bound by an error of floats alone is not rounded to the next lower figure.
-    least, most = (float(f"{scale * end:.12g}") for end in (stated.lower, stated.upper))
+    least, most = _bounds(result, scale)
     if math.isinf(most):
         return f"at least {at_least(least)}"
     upper = at_most(most)
-    return f"at most {upper}" if least <= 0 else both(at_least(least), upper)
+    return f"at most {upper}" if least <= 0 else f"between {at_least(least)} and {upper}"
+
+
+def _stated_bits(result: Result, scale: float) -> str:
+    """As `stated_number`, with the unit; two bounds have one prefix."""
+    least, most = _bounds(result, scale)
+    if least == most or least <= 0 or math.isinf(most):
+        return in_bits(stated_number(result, scale))
+    return f"between {between_bits(least, most)}"
+
+
+def _bounds(result: Result, scale: float) -> tuple[float, float]:
+    """The ends of what is stated; a product that is below one by an error of floats alone is not rounded down."""
+    stated = doubtful.stated(result)
+    least, most = (float(f"{scale * end:.12g}") for end in (stated.lower, stated.upper))
+    return least, most
 
 
 def in_cell(result: Result) -> str:
@@ -490,8 +500,8 @@ def _ranked_once(ranking: Ranking) -> Sentence:
     if len(ranking.claims) > 1:
         text += _last([result for result in ranking.results[1:] if result.gateway not in aside])
     if aside and len(aside) < len(ranking.claims):
-        doubted = _not_ranked([claim for claim in ranking.claims if claim.first.gateway in aside])
-        text += f". Too doubtful to rank are {doubted}" if len(aside) > 1 else f". Too doubtful to rank is {doubted}"
+        left_out = _not_ranked([claim for claim in ranking.claims if claim.first.gateway in aside])
+        text += f". Too doubtful to rank {'are' if len(aside) > 1 else 'is'} {left_out}"
     return _claimed(text, certainty, claims)
 
 

@@ -63,8 +63,8 @@ _NO_VERDICT: Final = {"kind": "", "said": "-", "href": "", "measured": ""}
 #: Parts of a page that has none of them.
 _NOTHING: Final[dict[str, Any]] = {
     **dict.fromkeys(("version", "not_sure"), ""),
-    **dict.fromkeys(("sizes", "doubts", "failures", "groups", "metrics_tables", "results", "records", "tables"), ()),
-    **dict.fromkeys(("audits", "ratios")),
+    **dict.fromkeys(("doubts", "failures", "groups", "metrics_tables", "results", "records", "tables"), ()),
+    **dict.fromkeys(("audits", "ratios", "size")),
 }
 
 
@@ -73,11 +73,11 @@ def write(
     path: Path,
     again: CommandAgain,
     own: OwnWords = NO_WORDS,
-    sizes: Sequence[SizeAnswer] = (),
+    size: SizeAnswer | None = None,
 ) -> None:
-    """Write the page, replacing a file that is there; answers on subscribers come first."""
+    """Write the page, replacing a file that is there; the answer on subscribers comes first."""
     outputs.refuse_unwritable(path, what=_WHAT, remedy=_REMEDY)
-    outputs.write(path, page(collected, again, path.parent, own, sizes), what=_WHAT, remedy=_REMEDY)
+    outputs.write(path, page(collected, again, path.parent, own, size), what=_WHAT, remedy=_REMEDY)
 
 
 def page(
@@ -85,7 +85,7 @@ def page(
     again: CommandAgain,
     at: Path = Path(),
     own: OwnWords = NO_WORDS,
-    sizes: Sequence[SizeAnswer] = (),
+    size: SizeAnswer | None = None,
 ) -> str:
     """The whole page as HTML, with links to captures from the folder of the page, `at`."""
     results, records = collected.results, collected.records
@@ -118,7 +118,7 @@ def page(
     return _rendered(
         heading=heading(collected, failures, own),
         version=_versions(collected),
-        sizes=sizes,
+        size=size,
         answers=said,
         ratios=ratio_table(tabled),
         not_sure=answers.not_sure(sentences, listed=bool(doubts)),
