@@ -62,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors", "files", "finding", "foreign", "inputs", "plain_text", "system_errors", "table_memory", "version",
     },
     "metrics": {"figure_text"},
-    "subscriber_profiles": {"errors", "ethernet", "figure_text", "foreign", "inputs", "toml_text"},
+    "subscriber_profiles": {"errors", "ethernet", "figure_text", "foreign", "inputs", "toml_text", "words"},
     "delays": {"agreement"},
     "trials": {"agreement", "causes", "churn", "delays", "errors", "modifiers", "other_traffic", "readings", "words"},
     "measurer": {"delays", "errors", "paired", "trials"},

@@ -60,7 +60,7 @@ def test_a_campaign_that_runs_is_not_told_to_be_continued(tmp_path: Path, capsys
             fcntl.flock(journal, fcntl.LOCK_EX if runs else fcntl.LOCK_UN)
             assert run(["report", str(folder)]) == 0
             told = capsys.readouterr().err
-            assert "1 of 1 measurements have not ended" in told
+            assert "1 of 1 measurement has not ended" in told
             assert ("natgauge run" in told) == (not runs)
 
 

@@ -219,7 +219,7 @@ def test_the_command_compares_two_stored_comparisons(tmp_path: Path, capsys: pyt
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Worse: ")
     (row,) = (line.split() for line in lines if line.startswith("other "))
-    assert row == ["other", "up", "1.10", "1.21", "1.10", "1.08", "to", "1.12", "(95", "%)", "worse"]
+    assert row == ["other", "from", "inside", "1.10", "1.21", "1.10", "1.08", "to", "1.12", "(95", "%)", "worse"]
     assert run(["diff", one, other, "--json"]) == 5
     document = json.loads(capsys.readouterr().out)
     (line,) = document["ratios"]

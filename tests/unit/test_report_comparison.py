@@ -225,8 +225,8 @@ def test_the_table_has_the_baseline_first_and_the_control_last() -> None:
     assert [line.heading for line in lines[1:]] == [
         f"{BASELINE} (baseline)", f"{BASELINE} (baseline)", "other", "third", CONTROL, CONTROL,
     ]  # fmt: skip
-    assert lines[3].cells == ("up", "+10.0 %", "+9.0 to +11.0 %", "costs more", "550", "1.4")
-    assert lines[4].cells[:4] == ("new", "-10.0 %", "-12.0 to -8.0 %", "costs less")
+    assert lines[3].cells == ("from inside", "+10.0 %", "+9.0 to +11.0 %", "costs more", "550", "1.4")
+    assert lines[4].cells[:4] == ("new connection", "-10.0 %", "-12.0 to -8.0 %", "costs less")
 
 
 def test_several_gateways_are_put_in_order_in_one_line_with_doubtful_neighbours_marked() -> None:
