@@ -253,7 +253,7 @@ enum handing {
 	HAND_ALL,     /* the device answers queries, and may ask others */
 };
 
-/* Constant during a trial. It is read-only data, so the verifier removes the branches of unused options. */
+/* Constant during a trial. The engine writes it into the instructions, so unused options cost no frame anything. */
 struct plan {
 	__u32 mark;
 	enum order order;

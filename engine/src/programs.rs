@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::ptr;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, ProgramMut};
+use libbpf_rs::{AsRawLibbpf, Link, MapCore, MapFlags, OpenObject, ProgramMut};
 
 use crate::failure::{Failure, Outcome};
 use crate::port::{why_not_attached, Port};
@@ -15,16 +15,19 @@ use crate::report::SourceCounts;
 use crate::request::Request;
 use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, MOST_STALLS, PHASE2, SIDES, SIGNS, STREAMS};
 use crate::table::Table;
-use crate::tester::{types, TesterProgs, TesterSkel, TesterSkelBuilder};
+use crate::tester::{types, OpenTesterSkel, TesterProgs, TesterSkel, TesterSkelBuilder};
 use crate::transport::Transport;
 use crate::{connections, neighbour, netns, sources};
 
 mod choice;
+mod constants;
 pub mod floor;
+mod instructions;
 mod received;
 mod window;
 
 use choice::Choice;
+use constants::Constants;
 pub use received::{total_odd, Received};
 pub use window::Window;
 
@@ -133,6 +136,29 @@ fn per_cpu<T: Copy + Default>(map: &impl MapCore, key: u32) -> Vec<T> {
     values.ok().flatten().unwrap_or_default().iter().map(|bytes| value(bytes)).collect()
 }
 
+/// Write the read-only data into the instructions of the programs that are to be loaded.
+fn write_constants(open: &mut OpenTesterSkel) -> Outcome<()> {
+    let octets = open.maps.rodata_data.as_deref().map(bytes).unwrap_or_default();
+    // SAFETY: the object is open and not loaded. Its maps are made, so that its instructions have their descriptors.
+    let status = unsafe { libbpf_sys::bpf_object__prepare(open.open_object_mut().as_libbpf_object().as_ptr()) };
+    if status != 0 {
+        return Err(load_failure(&libbpf_rs::Error::from_raw_os_error(-status)));
+    }
+    // SAFETY: the map is one of the open object's.
+    let map = unsafe { libbpf_sys::bpf_map__fd(open.maps.rodata.as_libbpf_object().as_ptr()) };
+    let constants = Constants { map, octets: &octets };
+    for program in open.open_object_mut().progs_mut().filter(|program| program.autoload()) {
+        let Some(mut insns) = constants.written_into(program.insns()) else { continue };
+        let (first, number) = (insns.as_mut_ptr(), insns.len() as libbpf_sys::size_t);
+        // SAFETY: the program is not loaded, and libbpf copies its new instructions.
+        let status = unsafe { libbpf_sys::bpf_program__set_insns(program.as_libbpf_object().as_ptr(), first, number) };
+        if status != 0 {
+            return Err(load_failure(&libbpf_rs::Error::from_raw_os_error(-status)));
+        }
+    }
+    Ok(())
+}
+
 /// The generator of a transport.
 fn generator<'a, 'obj>(progs: &'a TesterProgs<'obj>, transport: Transport) -> &'a ProgramMut<'obj> {
     match transport {
@@ -162,9 +188,21 @@ impl<'obj> Programs<'obj> {
         connections::write(path, request, &self.skel.maps.state_table, starts)
     }
 
-    /// Load the programs that the request uses, with the plan as their read-only data. `floor`: and those of the redirect
-    /// floor.
+    /// Load the programs that the request uses, with the plan as their read-only data, and in their instructions. `floor`:
+    /// and those of the redirect floor.
     pub fn load(
+        place: &'obj mut MaybeUninit<OpenObject>,
+        plan: &types::plan,
+        request: &Request,
+        floor: bool,
+        table: Table,
+    ) -> Outcome<Self> {
+        Self::load_prepared(write_constants, place, plan, request, floor, table)
+    }
+
+    /// The same with other instructions than `write_constants` makes.
+    pub fn load_prepared(
+        prepare: fn(&mut OpenTesterSkel) -> Outcome<()>,
         place: &'obj mut MaybeUninit<OpenObject>,
         plan: &types::plan,
         request: &Request,
@@ -193,6 +231,7 @@ impl<'obj> Programs<'obj> {
         let recents = if plan.record_variation == 0 { 1 } else { windows };
         open.maps.recents.set_max_entries(recents).map_err(|error| load_failure(&error))?;
         open.maps.state_table.set_inner_map_fd(table.template()).map_err(|error| load_failure(&error))?;
+        prepare(&mut open)?;
         let mut skel = open.load().map_err(|error| load_failure(&error))?;
         // In parallel, because both wait for all CPUs.
         let installing = table.install(&skel.maps.state_table)?;

@@ -63,6 +63,15 @@ pub struct Silence {
     pub to_ns: u64,
 }
 
+/// Frames that were due from the change of the rate on and did not arrive in time.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LostAfterStep {
+    pub frames: u64,
+    /// Due times of the last ones since the start of the phase, rising: all, or nine.
+    pub latest_ns: Vec<u64>,
+}
+
 /// Arrivals of one message of a stream's connections.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -201,6 +210,9 @@ pub struct Counts {
     /// was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_lost_ns: Option<u64>,
+    /// Absent: the rate did not change, or which frames were lost after that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_after_step: Option<LostAfterStep>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_silence: Option<Silence>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -55,11 +55,13 @@ class NatgaugeError(Exception):
         begun: whether a campaign had begun, whose error is none of other campaigns.
         at: what is wrong or has failed, for programs: the name of an input such as "frame_size", the tester's port
             "initiator" or "responder", or a device's name; empty = no single one. Nobody has to read the message.
+        another: name of an input whose other values the error does not hinder; empty = there is none.
     """
 
     exit_status = 4
     evidence: Path | None = None
     begun: bool = False
+    another: str = ""
 
     def __init__(self, message: str, *, at: str = "") -> None:
         # Messages repeat words of users, files and programs, which may have line breaks or what a terminal obeys.

@@ -121,18 +121,41 @@ def margin(value: float, low: float, high: float) -> str:
     return f"± {plain(quantized(longest, 0 if longest >= 10 else -1, ROUND_CEILING))} %"
 
 
-def span(low: float, high: float) -> str:
-    """Return an interval by its ends, rounded outward; an end that is not 0 is not written as 0."""
+def span(low: float, high: float, beside: float | None = None) -> str:
+    """Return an interval by its ends, rounded outward; an end that is not 0 is not written as 0.
+
+    Ends have as many digits as show on which side of the figure `beside` they are.
+    """
     if low == high:
-        return number(low)
+        return _at_end(low, beside, "near") or number(low)
     if math.isinf(high):
-        return "any number" if math.isinf(low) or low <= 0 else f"{at_least(low)} or more"
+        if math.isinf(low) or low <= 0:
+            return "any number"
+        return f"{_at_end(low, beside, 'down') or at_least(low)} or more"
     if math.isinf(low):
-        return f"{at_most(high)} or less"
+        return f"{_at_end(high, beside, 'up') or at_most(high)} or less"
     place = _place(high - low, max(abs(low), abs(high)))
+    placed = _placed(low, beside, place, "down"), _placed(high, beside, place, "up")
+    place = min(int(end.as_tuple().exponent) for end in placed)
     first, last = (quantized(exact(end), place, way) for end, way in ((low, ROUND_FLOOR), (high, ROUND_CEILING)))
     lower = at_least(low) if _is_lost(low, first) else spelled(first)
     return f"{lower} to {at_most(high) if _is_lost(high, last) else spelled(last)}"
+
+
+def _at_end(value: float, beside: float | None, way: Way) -> str:
+    """Return a figure with more digits than one alone has; empty where those show its side of the other figure."""
+    place = last_place(value, DIGITS)
+    rounded = _placed(value, beside, place, way)
+    return "" if rounded == quantized(exact(value), place, _WAYS[way]) else spelled(rounded)
+
+
+def _placed(value: float, beside: float | None, place: int, way: Way) -> Decimal:
+    """Round to a place, or to a later one, where the rounded figure would be on another side of `beside`."""
+    every = (quantized(exact(value), place - more, _WAYS[way]) for more in range(sys.float_info.dig + 1))
+    if beside is None:
+        return next(every)
+    side = exact(value).compare(exact(beside))
+    return next((each for each in every if each.compare(exact(beside)) == side), exact(value))
 
 
 def readings(low: float, high: float, whole: float = math.inf) -> str:
@@ -189,7 +212,8 @@ def percent(value: float, way: Way = "near", *, width: float = 0.0, sign: bool =
         width: width of the interval of the share, which resolves no digit after the point where it is wide.
     """
     rounded = _unlike(100 * value, 0, 0 if _WIDE_SHARE <= width < math.inf else 1, way)
-    if _is_lost(value, rounded):
+    # Of a share that is the difference of two ratios less is an error of floats.
+    if _is_lost(round(100 * value, 9), rounded):
         rounded = rounded_at(100 * value, magnitude(100 * value))
     return f"{'+' if sign and rounded > 0 else ''}{plain(rounded)} %"
 
@@ -228,5 +252,6 @@ def _centre(value: float, low: float, high: float) -> Decimal:
         return Decimal(whole(value))
     if not math.isfinite(high - low):
         return rounded_at(value, last_place(value, DIGITS))
-    # Two digits of the figure stay, however wide its interval is: 60 k is not 100 k, and 9 k not 0.
-    return rounded_at(value, min(_place(high - low, abs(value)), magnitude(value) - 1))
+    place = _place(high - low, abs(value))
+    # An interval that leaves less than two digits resolves nothing: 60 k is not 100 k, and 9 k not 0.
+    return rounded_at(value, place if place < magnitude(value) else last_place(value, DIGITS))

@@ -18,11 +18,13 @@ from typing import Final
 
 from natgauge import foreign
 from natgauge.errors import UsageError, shortened
+from natgauge.gateways.accepted_ports import AcceptedPorts, accepted_ports
 from natgauge.gateways.named_networks import networks_in, without_words
 from natgauge.gateways.recipe import FILE_IN_FOLDER, LONGEST_NAME, LONGEST_TITLE, NAME
 from natgauge.gateways.toml_layers import NAMED_FILE
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.plain_text import one_line
+from natgauge.words import listed
 
 #: The rule set's file next to the recipe.
 RULES: Final = "rules.nft"
@@ -65,10 +67,16 @@ _TIME_OUTS: Final = re.compile(r"\bct\s+timeout\s+set\b")
 _TRIED: Final = {
     "NG_INSIDE": "inside",
     "NG_OUTSIDE": "outside",
-    "NG_INITIATOR_NETWORK4": "198.18.0.0/16",
-    "NG_OUTSIDE_ADDRESS4": "198.19.0.1",
+    "NG_INITIATOR_NETWORK4": str(_INSIDE),
+    "NG_OUTSIDE_ADDRESS4": str(OUTSIDE["ipv4"].device.ip),
 }
 _SECONDS: Final = 20.0
+#: A forward chain whose policy drops.
+_DROPS: Final = re.compile(r"\bhook\s+forward\b[^{}]*?\bpolicy\s+drop\b")
+_TRANSPORTS: Final = ("udp", "icmp", "tcp")
+#: Ports of which the first that is accepted is the first of a recipe, and the one that is the last.
+_PREFERRED: Final = (443, 80)
+_DNS: Final = "53"
 _TITLE: Final = "Rules of {}: Linux NAT44 with nftables"
 
 #: What a recipe that is made here begins with.
@@ -84,7 +92,7 @@ initiator_family = "ipv4"
 responder_family = "ipv4"
 stateful = true
 source = "translated"
-transports = ["udp", "icmp", "tcp"]
+transports = {transports}
 extends = {extends}
 {limits}
 [[needs]]
@@ -104,11 +112,12 @@ stop = "nft flush ruleset"
 
 @dataclass(frozen=True, slots=True)
 class NewRecipe:
-    """A recipe that is not written yet: the text of its file, and the rule set."""
+    """A recipe that is not written yet: the text of its file, the rule set, and what nobody could tell of it."""
 
     name: str
     recipe: str
     rules: str
+    warnings: tuple[str, ...] = ()
 
     def write_beside(self, source: Path) -> Path:
         """Write the recipe into the folder of its rule set; return it."""
@@ -178,9 +187,11 @@ def from_nft(name: str, source: Path, names: Mapping[str, str], made_by: str, *,
             "sets; name a copy of the file without these rules",
             at="from_nft",
         )
-    limits = "".join(f"{line}\n" for line in (*_pool_of(source, code, names), *_ports_of(code)))
     edits = " ".join(_edit(own, variable) for own, variable in names.items())
-    _refuse_unparsable(source, rules, edits)
+    accepted, warnings = _accepted(code, _parsed(source, rules, edits))
+    limits = "".join(
+        f"{line}\n" for line in (*_pool_of(source, code, names), *_ports_of(code), *_destination_ports_of(accepted))
+    )
     if not _TRANSLATES.search(code):
         raise UsageError(f"{source}: has no rule with masquerade or snat, so it translates nothing", at="from_nft")
     written = edits.replace("\\", r"\\")
@@ -191,13 +202,14 @@ def from_nft(name: str, source: Path, names: Mapping[str, str], made_by: str, *,
         # A comment of TOML has no line breaks or controls.
         made_by=one_line(made_by),
         title=title,
+        transports=json.dumps([one for one in _TRANSPORTS if one not in accepted.refused]),
         rules=source.name if beside else RULES,
         sed=_SED,
         edits=written,
         extends=json.dumps(fragments),
         limits=f"\n[limits]\n{limits}" if limits else "",
     )
-    return NewRecipe(name, text, rules)
+    return NewRecipe(name, text, rules, warnings)
 
 
 def unlike_lab(made: NewRecipe, names: Mapping[str, str], again: str) -> Iterator[str]:
@@ -206,6 +218,7 @@ def unlike_lab(made: NewRecipe, names: Mapping[str, str], again: str) -> Iterato
     Args:
         again: the command line that makes the recipe anew, where more options may follow.
     """
+    yield from made.warnings
     code = _selecting(without_words(made.rules))
     if others := [name for name in _interfaces(code) if name not in {*names, *_EVERYWHERE}]:
         yield (
@@ -330,21 +343,66 @@ def _addresses_in(target: str) -> str:
     return str(network[0]) if network.num_addresses == 1 else f"{network[0]}-{network[-1]}"
 
 
-def _refuse_unparsable(source: Path, rules: str, edits: str) -> None:
-    """Refuse what nft cannot parse; only root can ask it, in a namespace of its own that has both interfaces."""
+def _accepted(code: str, ruleset: str | None) -> tuple[AcceptedPorts, tuple[str, ...]]:
+    """Return what the forward chains accept, and what nobody could tell of it.
+
+    Args:
+        ruleset: what nft prints of the rules; None = nobody asked it.
+    """
+    everything = AcceptedPorts({}, frozenset(), frozenset())
+    remedy = "if they accept only some ports, name these in the recipe: destination_ports, below [limits]"
+    if ruleset is None:
+        drops = "its forward chain drops by its policy, and only root can ask nft what its rules accept"
+        return everything, (f"{drops}; {remedy}",) if _DROPS.search(code) else ()
+    accepted = accepted_ports(ruleset, _TRIED["NG_INSIDE"], _TRIED["NG_OUTSIDE"])
+    if accepted.refused.issuperset(_TRANSPORTS):
+        nothing = (
+            "its forward chain accepts no new connection from the inside to the outside, so no frame comes through"
+        )
+        return everything, (nothing,)
+    named = listed([one.upper() for one in _TRANSPORTS if one in accepted.unknown])
+    return accepted, (f"whether its forward chain accepts {named} is not known; {remedy}",) if named else ()
+
+
+def _destination_ports_of(accepted: AcceptedPorts) -> list[str]:
+    """Return the line of a recipe's limits with the ports that the forward chains accept; none = all."""
+    texts = [f'{protocol} = "{_preferred(ranges)}"' for protocol, ranges in accepted.ports.items()]
+    why = "# new connections to other ports the forward chain drops"
+    return [f"destination_ports = {{ {', '.join(texts)} }} {why}"] if texts else []
+
+
+def _preferred(ranges: Sequence[tuple[int, int]]) -> str:
+    """Return ports as text: first one to which frames of tests are like those of users, last that of DNS."""
+    texts = [f"{first}" if first == last else f"{first}-{last}" for first, last in ranges]
+    usual = [str(port) for port in _PREFERRED if any(first <= port <= last for first, last in ranges)][:1]
+    late = [text for text in texts if text == _DNS]
+    return ",".join(dict.fromkeys([*usual, *(text for text in texts if text not in late), *late]))
+
+
+def _parsed(source: Path, rules: str, edits: str) -> str | None:
+    """Return the rules as JSON, and refuse what nft cannot parse; None = nobody can be asked.
+
+    Only root can ask nft, in a namespace of its own that has both interfaces.
+    """
     if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "ip", "nft"))):
-        return
-    asked = f"{_SED} {edits} | {{ ip link add inside type veth peer name outside && nft --check --file -; }}"
+        return None
+    # What cannot be loaded here, as for a module that is missing, is checked nevertheless.
+    asked = (
+        f"rules=$({_SED} {edits}); ip link add inside type veth peer name outside; "
+        'printf "%s\\n" "$rules" | nft --check --file - || exit; '
+        '{ printf "%s\\n" "$rules" | nft --file - && nft --json list ruleset; } 2> /dev/null || true'
+    )
     try:
         ended = subprocess.run(
             ["unshare", "--net", "sh", "-c", asked],
             env={**os.environ, **_TRIED}, input=rules, capture_output=True, text=True, timeout=_SECONDS, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return
+        return None
     if ended.returncode:
         said = (ended.stderr.strip().splitlines() or ["no reason"])[0].removeprefix("/dev/stdin:")
         raise UsageError(f"{source}: nft cannot read it: line {shortened(said)}", at="from_nft")
+    return ended.stdout or None
 
 
 def _alone(own: str) -> str:

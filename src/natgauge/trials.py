@@ -41,6 +41,11 @@ def together(rate: float) -> int:
     return min(max(int(rate * BATCH_SECONDS), 1), MOST_TOGETHER)
 
 
+def lag_tolerance(nominal_seconds: float, lag_share: float = LAG_SHARE) -> float:
+    """Return the seconds by which a sender may be late at the end of a phase of this nominal length."""
+    return max(lag_share * nominal_seconds, LEAST_LAG_SECONDS)
+
+
 class Direction(StrEnum):
     """Sender of the frames of a direction (RFC 9693 section 3: Initiator opens, Responder answers)."""
 
@@ -119,6 +124,8 @@ class TrialPlan:
         single_frames: in `shared` placement each frame is a batch of its own, so no frame waits for another; the tester
             is then slower.
         lag_share: share of a phase's nominal length by which the sender may be late at its end; > 0.
+        at_rate: its figure is a time at its rates, which a FAIL has, too: where its frames were not sent in time, it is
+            INVALID. Otherwise a device that loses frames of a slower sender fails: it would at the rate as well.
         query: the Initiator sends DNS queries of this type in both phases, and the Responder answers each; the received
             frames are then correct answers at the Initiator. None = plain frames (`Ability.QUERIES`).
         aaaa_share: share of the names that have an AAAA record of their own, which is then the one right answer.
@@ -155,6 +162,7 @@ class TrialPlan:
     settle_seconds: float = 0.0
     single_frames: bool = False
     lag_share: float = LAG_SHARE
+    at_rate: bool = False
     query: Query | None = None
     handed_on: bool = False
     aaaa_share: float = 0.0

@@ -26,7 +26,7 @@ from natgauge.figure_text import in_percent, with_noun
 from natgauge.modifiers import Modifiers
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
-from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Trial, TrialPlan
+from natgauge.trials import LEAST_LAG_SECONDS, Direction, Trial, TrialPlan, lag_tolerance
 from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Verdict, origin
 
 #: Counter of a log's messages, of one or several records each, that found no room on their way to what writes them.
@@ -228,11 +228,6 @@ def _table(case: _Case) -> TableState:
     return TableState(case.most_counted, case.table_limit, sum(opened))
 
 
-def lag_tolerance(nominal_seconds: float, lag_share: float = LAG_SHARE) -> float:
-    """Return the seconds by which a sender may be late at the end of a phase of this nominal length."""
-    return max(lag_share * nominal_seconds, LEAST_LAG_SECONDS)
-
-
 def _streams(case: _Case) -> Iterable[_Stream]:
     yield _Stream(1, "phase 1", case.trial.phase1, lag_matters=not case.preparation, opens=True)
     churn = {"new connections of phase 2": case.trial.openings, "closings of phase 2": case.trial.closings}
@@ -258,6 +253,8 @@ def _stream_judged(case: _Case, stream: _Stream) -> Iterable[_Ruling | None]:
     yield _too_many(stream)
     yield _not_offered(case, stream)
     yield _hasty(case, stream)
+    if case.plan.at_rate:
+        yield _untimed(case, stream)
     yield _wrong(stream, case)
     yield _lost(case, stream)
     yield _behind(case, stream)
@@ -658,6 +655,16 @@ def _behind(case: _Case, stream: _Stream) -> _Ruling | None:
         return _Ruling(Verdict.INVALID, f"{figures}: the tester is too slow", limited_by="tester")
     slow = Cause("slow", "seen", remedy="a lower rate")
     return _Ruling(Verdict.FAIL, figures, limited_by="device", failed_phase=stream.phase, cause=slow)
+
+
+def _untimed(case: _Case, stream: _Stream) -> _Ruling | None:
+    """Refuse a time at a rate that was not sent, whatever was lost; frames were due long before they were sent."""
+    late = _behind(case, stream)
+    if late is None or late.verdict is Verdict.INVALID:
+        return late
+    # A restart is timed, and lost frames are known by when they were due. Else a device that slows the sender fails.
+    reason = f"{late.reason}, so lost frames cannot be compared with the restart"
+    return _Ruling(Verdict.INVALID, reason, limited_by="host") if case.restarted else None
 
 
 def _between_frames(case: _Case, stream: _Stream) -> float:

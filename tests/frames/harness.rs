@@ -5,12 +5,14 @@ use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 
 use libbpf_rs::OpenObject;
+use natgauge_engine::failure::Outcome;
 use natgauge_engine::flow::Flow;
 use natgauge_engine::programs::{Programs, Received};
 use natgauge_engine::request::{self, Request};
 use natgauge_engine::sender;
 use natgauge_engine::shared::{BOTH, INITIATOR, PHASE2_RESPONDER, RESPONDER, STREAMS};
 use natgauge_engine::table::Table;
+use natgauge_engine::tester::{types, OpenTesterSkel};
 use natgauge_engine::{host, plan};
 
 use crate::frame::SEAL_KEYS;
@@ -94,11 +96,21 @@ pub struct Loaded<'a> {
 
 impl<'a> Loaded<'a> {
     pub fn new(place: &'a mut MaybeUninit<OpenObject>, request: Request) -> Self {
+        Self::by(request, |plan, request, table| Programs::load(place, plan, request, false, table))
+    }
+
+    /// Programs as the compiler made them, which read the plan for each frame.
+    pub fn as_compiled(place: &'a mut MaybeUninit<OpenObject>, request: Request) -> Self {
+        let unchanged = |_: &mut OpenTesterSkel| Ok(());
+        Self::by(request, |plan, request, table| Programs::load_prepared(unchanged, place, plan, request, false, table))
+    }
+
+    fn by(request: Request, load: impl FnOnce(&types::plan, &Request, Table) -> Outcome<Programs<'a>>) -> Self {
         let table = Table::make(&request).unwrap();
         let mut plan = plan::build(&request, [INITIATOR_MACS, RESPONDER_MACS]);
         plan.seal_keys = SEAL_KEYS;
-        let programs = Programs::load(place, &plan, &request, false, table)
-            .unwrap_or_else(|failure| panic!("the frame tests need root: {failure}"));
+        let programs =
+            load(&plan, &request, table).unwrap_or_else(|failure| panic!("the frame tests need root: {failure}"));
         programs.control.open((1 << STREAMS) - 1);
         programs.redirect_to_loopback(&BOTH).unwrap();
         Self { programs, request, keys: plan.mark_keys.to_vec() }

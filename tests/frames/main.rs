@@ -7,6 +7,7 @@
 mod background;
 mod choice;
 mod churn;
+mod constants;
 mod customer_edge;
 mod dns;
 mod edge_device;

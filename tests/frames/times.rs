@@ -157,6 +157,8 @@ fn a_frame_that_came_too_late_is_lost_at_its_own_time() {
     let tally = receive(&loaded, &[(0, 0), (1, 9), (2, 0)]);
     assert_eq!((tally.received, tally.late), (2, 1));
     assert_eq!(lost(&loaded, 4), [1, 3]);
+    let window = loaded.programs.window(0, PHASE2_INITIATOR).unwrap();
+    assert_eq!(window.lost_lately(4, true), Some((0, vec![1, 3])), "few are known, late ones too");
 }
 
 #[test]
@@ -165,7 +167,25 @@ fn more_lost_frames_than_are_remembered_are_no_list() {
     let loaded = Loaded::new(&mut place, request(&[("/frame_timeout_ms", "1")]));
     let late: Vec<_> = (0..=LOST_WORDS as u32).map(|at| (at, 9)).collect();
     receive(&loaded, &late);
-    assert!(loaded.programs.window(0, PHASE2_INITIATOR).unwrap().lost(LOST_WORDS + 1).is_none());
+    let window = loaded.programs.window(0, PHASE2_INITIATOR).unwrap();
+    assert!(window.lost(LOST_WORDS + 1).is_none());
+    assert!(window.lost_lately(LOST_WORDS + 1, true).is_none(), "late frames are in no window");
+}
+
+#[test]
+fn the_last_lost_frames_are_known_however_many_were_lost_before() {
+    const WINDOW: u64 = WINDOW_WORDS * WORD_FRAMES;
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[]));
+    // One frame of each word comes, in two windows and a half.
+    let words = 2 * WINDOW_WORDS + WINDOW_WORDS / 2;
+    receive(&loaded, &(0..words).map(|word| ((word * WORD_FRAMES) as u32, 0)).collect::<Vec<_>>());
+    let made = words * WORD_FRAMES;
+    let window = loaded.programs.window(0, PHASE2_INITIATOR).unwrap();
+    assert!(window.lost(made).is_none());
+    let (first, lost) = window.lost_lately(made, false).unwrap();
+    assert_eq!((first, lost.len() as u64), (made - WINDOW, WINDOW - WINDOW_WORDS));
+    assert!(lost.iter().all(|frame| frame % WORD_FRAMES > 0) && lost.is_sorted());
 }
 
 #[test]

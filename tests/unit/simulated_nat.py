@@ -157,6 +157,7 @@ class Behaviour:
     evicts: bool = False
     evicts_answered: bool = True
     forwards: bool = True
+    accepts: tuple[tuple[Transport, tuple[int, ...]], ...] = ()
     served_hosts: int | None = None
     unserved_leave: bool = False
     untranslated: tuple[Transport, ...] = ()
@@ -391,7 +392,17 @@ class SimulatedNat:
         most, is_error = self.behaviour.served_hosts, isinstance(packet.segment, ErrorMessage)
         if packet.protocol in {_PROTOCOLS[one] for one in self.behaviour.untranslated} and not is_error:
             return True
+        if self._is_refused(packet):
+            return True
         return most is not None and int(packet.source) - int(INSIDE) > most
+
+    def _is_refused(self, packet: Packet) -> bool:
+        """Whether it is the first packet to a port of an outside host that the rules do not accept."""
+        ports = {_PROTOCOLS[one]: ports for one, ports in self.behaviour.accepts}.get(packet.protocol)
+        if ports is None or packet.receiver is None or packet.receiver.port in ports:
+            return False
+        is_outside = not self._is_own(packet.destination) and packet.destination not in (INSIDE, INSIDE6)
+        return is_outside and all(packet.receiver not in one.remotes for one in self.mappings.of_host(packet.source))
 
     def _answer_syn(self, packet: Packet, syn: TcpSegment) -> None:
         flags = SYN | ACK if self.behaviour.answers_syn == "SYN-ACK" else RST | ACK

@@ -337,6 +337,12 @@ def test_why_nothing_is_known_of_a_difference_is_no_interval_that_covers_next_to
     found = texts(few)[0]
     assert "too few repetitions for an interval" in found
     assert "% interval" not in found
+    # Of two bounds no ratio is known: seen as "0.64 to 0.99 times".
+    first, second = drawn("x", 1e5, number=2, connections=1000), drawn("x", 8e4, number=1, connections=10_000)
+    bound = as_bounds(first)
+    assert 0 < claim(bound, as_bounds(second)).contrast.interval.coverage < LEAST_COVERAGE
+    for last, said in ((as_bounds(second), "any number of times"), (second, "at most 0.8")):
+        assert f": {said}" in texts([bound, last])[0]
     hidden = [{"word": "rare loss", "text": "x"}]
     found = texts([drawn("a", 1.2e5), drawn("b", 1e5, doubts=hidden)])[0]
     assert re.search(r"and a reaches at most [\d.]+ times b \(\d+ % interval\)", found)

@@ -256,6 +256,32 @@ def test_a_changed_key_of_the_plan_is_named(tmp_path: Path) -> None:
         campaign(tmp_path, benches, plan=ONLY_SEARCHES.replace("1000", "1001"))
 
 
+@pytest.mark.parametrize("first", ["", '[lab]\nlab_name = "old"\n', "[lab]\ngrace_seconds = 0.3\n"])
+def test_a_campaign_goes_on_in_a_lab_of_another_name_and_under_another_name_of_its_plan(
+    tmp_path: Path, first: str
+) -> None:
+    """Seen: the lab was in use, its name was changed, and natgauge refused to go on."""
+    plan = ONLY_SEARCHES.replace("[traffic]", f"{first}[traffic]")
+    assert plan.count(first) == 1 or not first
+    with pytest.raises(Killed):
+        campaign(tmp_path, Benches(killed=Dies(3)), plan=plan)
+    kept = [line for line in first.splitlines() if "grace" in line]
+    named = "\n".join(["[lab]", 'lab_name = "new"', *kept, "[traffic]"])
+    other = ONLY_SEARCHES.replace("[traffic]", named).replace('name = "small"', 'name = "large"')
+    for changed in (other.replace("1000", "1001"), other.replace("[lab]", '[lab]\nplacement = "isolated"')):
+        with pytest.raises(UsageError, match=r"\((traffic|lab) changed\)"):
+            campaign(tmp_path, Benches(), plan=changed)
+    labs = []
+
+    def gateway(cell: Cell) -> Gateway:
+        labs.append(cell.lab.lab_name)
+        return Gateway(establishes=30_000, forwards=60_000)
+
+    campaign(tmp_path, Benches(gateway=gateway), plan=other, lab_name="third")
+    assert set(labs) == {"third"}
+    assert results(tmp_path)
+
+
 def test_a_campaign_is_not_gone_on_with_where_the_profile_of_its_subscribers_has_changed(
     tmp_path: Path, golden: Golden
 ) -> None:

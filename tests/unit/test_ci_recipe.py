@@ -24,7 +24,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "continuous-integration.md").read_t
 OF_ACTION, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 ACTION = (Path(__file__).parents[2] / "action.yml").read_text()
 #: Inputs of the action that have defaults, as its steps see them.
-INPUTS = {"GATEWAY": "gateway.toml", "FAIL_ABOVE": "3%", "QUANTITIES": "new,up,down"}
+INPUTS = {"GATEWAY": "gateway.toml", "FAIL_ABOVE": "3%", "QUANTITIES": "new,up,down", "OPTIONS": ""}
 #: Stands for natgauge: notes what it was asked, prints a comment or nothing, and ends as it is told.
 NATGAUGE = """#!/bin/sh
 echo "natgauge $*" >> "$LOG"
@@ -35,7 +35,7 @@ case "$*" in
 esac
 case "$*" in report*html*) touch history.html; exit ;; report*) echo "table"; exit ;; esac
 mkdir -p history
-case "$WANTED" in 0|10|11) echo "### natgauge: said" ;; esac
+test "$WANTED" = 137 || echo "### natgauge: said"
 exit "$WANTED"
 """
 #: The comment of a job in which natgauge said nothing, as where it was killed; the first step writes it.
@@ -162,7 +162,7 @@ GITHUB_SHELL = ["bash", "--noprofile", "--norc", "-eo", "pipefail"]
 GITLAB_SHELL = ["bash", "-eo", "pipefail"]
 
 
-@pytest.mark.parametrize(("status", "ends"), [(0, 0), (10, 10), (11, 0), (2, 2), (4, 4)])
+@pytest.mark.parametrize(("status", "ends"), [(0, 0), (10, 10), (11, 0), (2, 2), (4, 4), (137, 137)])
 def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, ends: int) -> None:
     job = Job(tmp_path, status)
     compared = job.run(GITHUB_SHELL, action("Compare"), **INPUTS)
@@ -174,7 +174,7 @@ def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, en
     assert " --fail-above 3% --format markdown" in job.asked()
     assert "# before\n# after\n" in job.asked()
     assert job.run(GITHUB_SHELL, action("Comment")).returncode == 0
-    said = ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE) + GITHUB_EVIDENCE
+    said = ("### natgauge: said\n" if status != 137 else BEFORE) + GITHUB_EVIDENCE
     assert "gh api --silent repos/owner/name/issues/7/comments --field body=@comment.md\n" in job.asked()
     assert (tmp_path / "summary").read_text() == said
     assert (job.folder / "comment.md").read_text() == MARK + said
@@ -182,6 +182,15 @@ def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, en
     judged = job.run(GITHUB_SHELL, action("Judge"), STATUS=told["status"])
     assert judged.returncode == ends
     assert ("::warning::" in judged.stdout) == (status == 11)
+
+
+def test_the_action_compares_with_further_options(tmp_path: Path) -> None:
+    job = Job(tmp_path, 0)
+    options = {"OPTIONS": "--transport tcp --destination-ports 443"}
+    assert job.run(GITHUB_SHELL, action("Compare"), **{**INPUTS, **options}).returncode == 0
+    assert f" --fail-above 3% {options['OPTIONS']} --format markdown\n" in job.asked()
+    used = set(re.findall(r"inputs\.([a-z-]+)", ACTION))
+    assert used == set(re.findall(r"^  ([a-z-]+):\n    description", ACTION, re.MULTILINE))
 
 
 #: What the comment has below the costs.
@@ -342,7 +351,7 @@ def test_the_gitlab_job_compares_comments_and_ends_as_natgauge_did(tmp_path: Pat
     assert job.run(GITLAB_SHELL, gitlab("comment")).returncode == 0
     assert "/projects/1/merge_requests/7/notes" in job.asked()
     assert "--labels base,this change --commit ab12cd " in job.asked()
-    said = "### natgauge: said\n" if status in (0, 10, 11) else BEFORE
+    said = "### natgauge: said\n" if status != 137 else BEFORE
     assert (job.folder / "comment.md").read_text() == said + GITLAB_EVIDENCE
     assert "exit_codes: 11" in GITLAB
 

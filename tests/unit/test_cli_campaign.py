@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Killed, journal_dies, quick_disk
+from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Killed, Simulated, journal_dies, quick_disk
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
@@ -25,6 +25,7 @@ from natgauge.cli import run
 from natgauge.cli.status import lines
 from natgauge.errors import BrokenError, EndedBySignal, UsageError
 from natgauge.host.settings import OccupiedError
+from natgauge.labs.common import locks
 from natgauge.stored.find_results import find
 
 __all__ = ["quick_disk"]
@@ -149,6 +150,46 @@ def test_the_way_on_after_a_signal_has_all_options_that_its_session_had(
     benches.killed = Dies()
     assert run(words[1:]) == 0
     assert len({(device, connections) for device, connections in benches.cells}) == 3
+
+
+def test_the_lab_of_a_campaign_is_its_own_from_the_first_cell_to_the_last(
+    benches: Benches, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Seen: another natgauge took its name between two cells."""
+    monkeypatch.setattr(locks, "RUN", tmp_path / "run")
+    before, labs = [], []
+
+    def enter(bench: Simulated) -> Simulated:
+        before.append(locks.Lock("mine").is_held())
+        labs.append(locks.Lock(bench.cell.lab.lab_name))
+        labs[-1].take()
+        return bench
+
+    monkeypatch.setattr(Simulated, "__enter__", enter)
+    monkeypatch.setattr(Simulated, "__exit__", lambda *_: labs[-1].rest())
+    assert run(["run", "small.toml", "--lab-name", "mine"]) == 0
+    assert before == [False, *([True] * (len(benches.trials) * 2 - 1))]
+    assert not locks.Lock("mine").is_held()
+
+
+def test_an_error_that_passes_names_how_much_is_done_and_the_way_on(
+    benches: Benches, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    """Seen: the lab was taken by another natgauge after half of the campaign, and nothing said how to go on."""
+    benches.killed = Dies(50, by=locks.InUseError("lab mine: in use by process 7; wait until it has ended", another="lab_name"))
+    assert run(["run", "small.toml", "--lab-name", "mine"]) == 3
+    *_, way_on, error = capsys.readouterr().err.splitlines()
+    golden(f"{way_on}\n{error}")
+    done = json.loads(Path("results/small/campaign.json").read_text())
+    assert done["plan"]["lab"] == {"lab_name": "mine"}
+    benches.killed = Dies()
+    words = shlex.split(way_on.partition("continue with: ")[2])
+    assert words == ["natgauge", "run", "small.toml", "--lab-name", "mine", "--resume"]
+    assert run(words[1:]) == 0
+    # A wrong question is not right later.
+    benches.killed, benches.refuses = Dies(), "throughput"
+    assert run(["run", "small.toml"]) == 2
+    assert "continue with" not in capsys.readouterr().err
 
 
 def test_a_signal_before_the_campaign_has_a_folder_names_a_command_that_is_not_refused(
@@ -299,7 +340,7 @@ def test_several_plans_have_a_folder_each_and_a_report_of_all(
     several.breaks = {"linux-ipv4": BrokenError("linux-ipv4: does not come up")}
     assert run(["run", *SEVERAL, "--out", "all"]) == 4
     told = capsys.readouterr().out
-    assert re.findall(r"^(\w+): ended[^;]*; 1 cells, (\d)", told, re.MULTILINE) == [
+    assert re.findall(r"^(\w+): ended[^;]*; 1 cell, (\d)", told, re.MULTILINE) == [
         ("first", "3"),
         ("second", "0"),
         ("third", "3"),
@@ -346,8 +387,12 @@ def test_a_refused_one_of_several_plans_does_not_end_the_others_though_it_leaves
 ) -> None:
     several.breaks = {"linux-ipv4": OccupiedError("table_size: is in use")}
     assert run(["run", *SEVERAL]) == 3
-    assert re.findall(r"^(\w+): ended", capsys.readouterr().out, re.MULTILINE) == ["first", "third"]
+    told = capsys.readouterr()
+    assert re.findall(r"^(\w+): ended", told.out, re.MULTILINE) == ["first", "third"]
     assert sorted(path.name for path in Path("results").iterdir()) == ["first", "third"]
+    several.breaks = {}
+    assert run(shlex.split(told.err.splitlines()[-1].partition("continue with: natgauge ")[2])) == 0
+    assert capsys.readouterr().out.count("3 repetitions done") == 3
 
 
 @pytest.mark.parametrize(

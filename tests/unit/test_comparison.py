@@ -176,7 +176,7 @@ def test_csv_has_the_rows_of_the_table_as_columns_and_figures_in_full() -> None:
     one = result("nat", 400.123456789, 1, hash_size=512, source_port_count=64512)
     two = result("nat", 600.0, 2, hash_size=512, source_port_count=64512)
     first, second = lines_of(csv_table.table([one, two]))
-    assert list(first) == [each.column for each in rows([one, two])]
+    assert list(first) == [*(each.column for each in rows([one, two])), "doubts in full", "no result"]
     assert first["median"] == "400.123456789"
     assert (first["number of sessions"], first["frame size (octets)"]) == ("1000", "64")
     assert first["sessions per hash"] == "1.953125"

@@ -133,7 +133,7 @@ STREAMS = {"new": 1000, "initiator": 500, "responder": 500}
         ({"initiator.duplicates": 1}, 1000, "1 duplicated"),
         ({"initiator.received_frames": 498, "initiator.untagged": 2}, 1000, "2 with too few VLAN tags"),
         ({"new.fragments": 1}, 1000, "1 fragmented"),
-        ({"refused_frames": 1}, 1000, "1 frames refused"),
+        ({"refused_frames": 1}, 1000, "1 frame refused"),
         ({"stored": 999}, 1000, "999 of 1000 connections were learned"),
         ({"remapped": 1}, 1000, "another outside source"),
         ({}, 999, "it counts 999 connections"),

@@ -42,11 +42,11 @@ CONDITIONS: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "placement": ({"placement": "isolated"}, "placement (shared: a; isolated: b)"),
     "frame size": (
         {"frame_size": 1518},
-        "frame size (64 octets at the Initiator: a; 1,518 octets at the Initiator: b)",
+        "frame size (64 octets inside: a; 1,518 octets inside: b)",
     ),
     "side of the frame size": (
         {"frame_side": "responder"},
-        "frame size (64 octets at the Initiator: a; 64 octets at the Responder: b)",
+        "frame size (64 octets inside: a; 64 octets outside: b)",
     ),
     "hops": ({"chain": ["ce", "pe"]}, "number of devices (1: a; 2: b)"),
     "kind": ({"kind": "nat66"}, "kind (nat44: a; nat66: b)"),

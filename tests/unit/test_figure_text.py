@@ -111,7 +111,7 @@ def test_no_figure_that_is_not_0_is_written_as_0(value: float, below: float, abo
         interval_text.with_ends(value, low, high).partition(" (")[0],
         interval_text.decimals(value, 2),
         interval_text.significant(value),
-        interval_text.percent(value / 1e6).removesuffix(" %"),
+        interval_text.percent(max(value, 1e-9, key=abs)).removesuffix(" %"),
         interval_text.percent(value, width=high - low).removesuffix(" %"),
     ]
     if low != 0 != high:
@@ -134,8 +134,8 @@ def test_no_figure_that_is_not_0_is_written_as_0(value: float, below: float, abo
         ((0, 0, 0.4), "0.0 (0.00 to 0.40)"),
         ((1.5, 1.2, 6), "1.5 (1.2 to 6.0)"),
         ((5_000, 4_000, math.inf), "5,000 (4,000 or more)"),
-        ((9_460.69, 9_000, 2_400_000), "9,500 (9,000 to 2.4 M)"),
-        ((60_000, 50_000, 4_000_000), "60 k (50.0 k to 4.0 M)"),
+        ((9_460.69, 9_000, 2_400_000), "9,461 (9,000 to 2.4 M)"),
+        ((60_000, 50_000, 4_000_000), "60.0 k (50.0 k to 4.0 M)"),
     ],
 )
 def test_known_figures(figure: tuple[float, float, float], text: str) -> None:

@@ -7,6 +7,7 @@ import csv
 import fcntl
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,54 @@ def test_a_measurement_that_has_ended_stands_beside_one_that_has_not(tmp_path: P
     assert [result.gateway for result in found] == ["linux-ipv4", "nftables-nat44"]
 
 
+def test_programs_and_papers_read_what_has_no_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table of the gateways that have results is read as one of all."""
+    folder = killed(tmp_path, TWO_GATEWAYS, before_its_end=45)
+    (result,) = find([folder]).results
+    (other,) = {"linux-ipv4", "nftables-nat44"} - {result.gateway}
+    assert run(["report", str(folder), "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    (missing,) = told["no_result"]
+    assert (missing["gateway"], missing["measurement"], missing["folder"]) == (other, "connection-rate", str(folder))
+    assert told["not_ended"] == {str(folder): not_ended(folder)}
+    assert {(one["word"], one["text"]) for one in told["doubts"]} == {(one.word, one.text) for one in result.doubts}
+    assert run(["report", str(folder), "--format", "csv"]) == 0
+    own, without = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert own["doubts in full"] == "; ".join(map(str, result.doubts))
+    assert (own["no result"], without["no result"]) == ("", missing["reason"])
+    assert {name for name, cell in without.items() if cell} == {"gateway", "metric", "no result"}
+    assert (without["gateway"], without["metric"]) == (other, "connection-rate")
+    assert run(["report", str(folder), "--format", "latex"]) == 0
+    (said,) = (line for line in capsys.readouterr().out.splitlines() if "No result" in line)
+    assert "1 of 2" in said
+
+
+def test_a_copied_campaign_is_no_second_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Seen: "run 1" and "run 2" of one measurement, with the certainty of two."""
+    folder, copy = killed(tmp_path, TWO_GATEWAYS), tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    campaign(tmp_path, Benches(), plan=TWO_GATEWAYS)
+    for folders in ([folder, copy], [copy, folder]):
+        found = find(folders)
+        # One of both was copied before its last repetition.
+        assert found.results == find([folder]).results
+        assert {len(one.repetitions) for one in found.results} == {3}
+        assert (found.campaigns, len(found.copies), found.unended) == ((folder,), 2, ())
+        assert run(["report", "--format", "json", *map(str, folders)]) == 0
+        told = capsys.readouterr()
+        document = json.loads(told.out)
+        assert document["copies"] == {str(own): str(kept) for own, kept in found.copies.items()}
+        assert (document["no_result"], document["not_ended"]) == ([], {})
+        (said,) = told.err.splitlines()
+        assert str(copy) in said
+    # Another campaign of the same plan is another measurement.
+    other = tmp_path / "other"
+    other.mkdir()
+    campaign(other, Benches(), plan=TWO_GATEWAYS)
+    found = find([folder, other / "out"])
+    assert (len(found.results), found.copies) == (4, {})
+
+
 def test_resumed_it_is_the_campaign_that_nobody_killed(tmp_path: Path) -> None:
     folder = killed(tmp_path)
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
@@ -109,12 +158,12 @@ def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_
     folder = tmp_path / "out"
     assert len(find([folder]).results) == 1
     said = not_ended(folder)
-    assert said.startswith("1 of 1 measurements broke; ")
+    assert said.startswith("1 of 1 measurement broke; ")
     assert said.endswith("--retry-broken")
     with pytest.raises(Killed):
         campaign(tmp_path, Benches(killed=Dies(3)), plan=ONE_CONNECTION_RATE, retry_broken=True)
     said = not_ended(folder)
-    assert said.startswith("1 of 1 measurements have not ended; ")
+    assert said.startswith("1 of 1 measurement has not ended; ")
     assert said.endswith("--resume")
     (found,) = find([folder]).results
     words = {note.word for note in (*found.notes, *found.doubts)}

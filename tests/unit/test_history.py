@@ -65,6 +65,14 @@ def points(documents: Sequence[dict[str, Any]], margin: float = 0.0) -> list[His
     return history(dated(stored), margin)
 
 
+def test_a_comparison_in_doubt_marks_no_change() -> None:
+    ratios = [1.10, 1.101, 1.25, 1.10]
+    for grade, changes in (("answer", 0), ("interval", 2)):
+        notes = [{"word": "log dropped", "text": "x", "count": 1, "value": None, "grade": grade}]
+        (series,) = points([record(ratio, day, notes=notes if day == 2 else []) for day, ratio in enumerate(ratios)])
+        assert len(series.changes) == changes
+
+
 def test_a_change_is_marked_where_it_happened_and_only_there() -> None:
     ratios = [1.10, 1.101, 1.099, 1.25, 1.251, 1.25, 1.10, 1.10]
     (series,) = points([record(ratio, day) for day, ratio in enumerate(ratios)])

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from contextvars import Context
 from pathlib import Path
 from typing import get_args
 
@@ -164,6 +165,36 @@ def test_a_new_run_undoes_what_a_killed_one_left(holder: subprocess.Popen[str], 
     assert (root / "knob").read_text() == "before"
     assert not _made().exists()
     register.release()
+
+
+def test_between_two_labs_of_a_process_no_other_process_takes_their_name(root: Path) -> None:
+    """Seen: a measurement took the lab of a campaign between two of its cells, and the campaign ended."""
+
+    def taken_elsewhere() -> bool:
+        return Context().run(locks.Lock("x").try_take)
+
+    with locks.kept(), locks.kept():
+        for _ in range(2):
+            register = _begin()
+            register.undo()
+            register.release()
+            assert not taken_elsewhere()
+            assert locks.Lock("x").is_held()
+        assert locks.holders() == {os.getpid()}
+    assert os.listdir(locks.folder("labs")) == []
+    with locks.kept():
+        _begin().release()
+        # Somebody deletes all files of natgauge, and another process takes the name.
+        locks.Lock("x").path.unlink()
+        other = locks.Lock("x")
+        assert Context().run(other.try_take)
+        with pytest.raises(locks.InUseError):
+            _begin()
+        other.release()
+    without = _begin()
+    without.release()
+    assert taken_elsewhere()
+    assert (root.parent / "run" / "labs" / "x.lock").exists()
 
 
 def test_a_kept_lab_is_not_made_anew_but_can_be_reopened(root: Path, golden: Golden) -> None:

@@ -12,8 +12,11 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
+from tests.unit.golden import Golden
 
+from natgauge import new_recipe
 from natgauge.cli import run
+from natgauge.gateways.accepted_ports import AcceptedPorts, Protocol
 from natgauge.gateways.named_networks import having
 from natgauge.gateways.recipe import as_played, digest, load, rules_of
 
@@ -191,6 +194,75 @@ def test_a_recipe_with_another_rule_set_is_another_recipe(tmp_path: Path) -> Non
     assert digest(load("./mine")) != before
     (tmp_path / "mine" / "rules.nft").unlink()
     assert "files" not in as_played(load("./mine"))
+
+
+DROPPING = """\
+table inet filter {
+    chain forward { type filter hook forward priority filter; policy drop;
+        iifname lan0 oifname wan0 tcp dport { 53, 80, 443 } accept
+        iifname lan0 oifname wan0 udp dport 8000-8080 accept
+        iifname lan0 oifname wan0 udp dport 53 accept
+    }
+    chain post { type nat hook postrouting priority srcnat; oifname wan0 masquerade; }
+}
+"""
+ASKED = ["mine", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]
+
+
+def ranges(*ports: int) -> tuple[tuple[int, int], ...]:
+    """Single ports as ranges."""
+    return tuple((port, port) for port in ports)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "limits", "transports"),
+    [
+        (AcceptedPorts({}, frozenset(), frozenset()), {}, ("udp", "icmp", "tcp")),
+        (
+            AcceptedPorts(
+                {"tcp": ranges(53, 80, 443), "udp": ((53, 53), (8000, 8080))}, frozenset({"icmp"}), frozenset()
+            ),
+            {"udp": "8000-8080,53", "tcp": "443,80,53"},
+            ("udp", "tcp"),
+        ),
+        (AcceptedPorts({"tcp": ((1, 1000),)}, frozenset({"udp"}), frozenset()), {"tcp": "443,1-1000"}, ("icmp", "tcp")),
+    ],
+)
+def test_ports_that_the_rules_accept_are_those_of_the_recipe(
+    accepted: AcceptedPorts,
+    limits: dict[str, str],
+    transports: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("router.conf").write_text(DROPPING)
+    monkeypatch.setattr(new_recipe, "_parsed", lambda *_: "{}")
+    monkeypatch.setattr(new_recipe, "accepted_ports", lambda *_: accepted)
+    assert run(["gateways", "new", *ASKED]) == 0
+    recipe = load("./mine")
+    assert (recipe.destination_ports, recipe.transports) == (limits, transports)
+    assert capsys.readouterr().err == ""
+
+
+def test_what_nobody_can_tell_of_the_accepted_ports_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    # Chains of the router itself drop nothing that is forwarded.
+    Path("router.conf").write_text(DROPPING.replace("hook forward", "hook input"))
+    assert run(["gateways", "new", "other", *ASKED[1:]]) == 0
+    assert capsys.readouterr().err == ""
+    Path("router.conf").write_text(DROPPING)
+    nothing, all_three = frozenset[Protocol](), frozenset[Protocol]({"udp", "icmp", "tcp"})
+    for number, found in enumerate(
+        (None, AcceptedPorts({}, nothing, frozenset({"tcp"})), AcceptedPorts({}, all_three, nothing))
+    ):
+        if found is not None:
+            monkeypatch.setattr(new_recipe, "_parsed", lambda *_: "{}")
+            monkeypatch.setattr(new_recipe, "accepted_ports", lambda *_, found=found: found)
+        assert run(["gateways", "new", f"mine{number}", *ASKED[1:]]) == 0
+        (said,) = capsys.readouterr().err.splitlines()
+        golden(said)
+        assert load(f"./mine{number}").transports == ("udp", "icmp", "tcp")
 
 
 def test_a_folder_that_is_there_is_left_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,8 @@ from tests.simulated_lab import Measured
 from tests.unit.counted import change_counts, change_trial, make_counts, make_cpu, make_stall
 from tests.unit.simulated import Gateway
 
+from natgauge.agreement.generated import LostAfterStep
+from natgauge.analysis.contrast import spans
 from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent, number
 from natgauge.notes import Note
@@ -320,6 +322,50 @@ def test_recovery_runs_from_the_change_to_the_last_lost_frame() -> None:
     assert (result.trials["FAIL"], result.limited_by) == (1, "device")
 
 
+@pytest.mark.parametrize("metric", ["system-recovery", "reset", "latency", "pdv", "ipdv", "first-packet-delay"])
+def test_a_time_at_a_rate_that_was_not_sent_counts_as_no_time_though_the_device_lost_frames(metric: str) -> None:
+    """An overload of 63 % of the throughput was told as one of 110 %, and a delay at 171,000 as one at 300,000."""
+    lossy: Any = {"forwards": 2.9e5, "establishes": 2.9e5, "sender_lag": 1.5}
+    truths = {"system-recovery": recovering(sender_lag=1.5), "reset": restarting(sender_lag=1.5)}
+    chosen: Any = {"connections": N, "connection_rate": 3e5, "invalid_repeats": 2}
+    if metric != "first-packet-delay":
+        chosen["throughput_rate"] = 3e5
+    with pytest.raises(BrokenError, match=r"3 trials were INVALID, .* behind the schedule at the end"):
+        simulated_lab.measure(metric, truths.get(metric, Gateway(**lossy)), **chosen)
+
+
+def test_a_sender_that_was_late_in_some_trials_leaves_those_that_were_sent_in_time() -> None:
+    def becomes(gateway: Gateway, _plan: Any) -> None:
+        gateway.sender_lag = 1.5 if len(gateway.plans) < 2 else 0.0
+
+    result = measure("system-recovery", recovering(becomes=becomes))
+    assert (result.median, result.trials["INVALID"]) == (pytest.approx(250), 2)
+
+
+def test_a_reset_in_the_senders_own_context_has_no_time_where_the_sender_ended_late() -> None:
+    with pytest.raises(BrokenError, match="so lost frames cannot be compared with the restart"):
+        reset(restarting(sender_lag=1.5, placement="shared"), placement="shared", invalid_repeats=1)
+
+
+def test_a_tester_that_catches_up_after_the_overload_sent_less_of_it() -> None:
+    """At the end of the trial it is on time again."""
+
+    def late(gateway: Gateway, seconds: float) -> Gateway:
+        alters = gateway.alters
+        assert alters is not None
+
+        def both(number: int, trial: Any) -> Any:
+            each = alters(number, trial).phase2.items()
+            return change_trial(trial, phase2={who: change_counts(one, worst_lag_seconds=seconds) for who, one in each})
+
+        gateway.alters = both
+        return gateway
+
+    assert measure("system-recovery", late(recovering(), 0.05)).median == pytest.approx(250)
+    with pytest.raises(BrokenError, match="the tester was 200 ms late at worst"):
+        measure("system-recovery", late(recovering(), 0.2), invalid_repeats=1)
+
+
 def test_a_device_that_stops_losing_before_the_change_recovered_at_once() -> None:
     assert measure("system-recovery", recovering(recovers=-0.5)).median == 0
 
@@ -359,6 +405,51 @@ def test_a_disturbance_that_lost_no_frame_does_not_choose_the_best_of_several_tr
     result = measure("system-recovery", gateway)
     assert (len(gateway.plans), result.disturbed) == (1, 1)
     assert result.median == pytest.approx(300)
+
+
+def losing_after(*lost: float, before: int = 0) -> Gateway:
+    """Loses frames at seconds after the change of the rate, and `before` more until the first of them."""
+
+    def alters(_number: int, trial: Any) -> Any:
+        times = [round((trial.plan.phase2.seconds + second) * 1e9) for second in lost]
+        after = LostAfterStep(frames=before + len(lost), latest_ns=times[-9:])
+        streams = trial.phase2.items()
+        phase2 = {who: change_counts(one, last_lost_ns=times[-1], lost_after_step=after) for who, one in streams}
+        return change_trial(trial, phase2=phase2)
+
+    return Gateway(forwards=3e5, alters=alters)
+
+
+@pytest.mark.parametrize(
+    ("truth", "recovered", "highest"),
+    [
+        # Of one frame in 2 s, chance explains each place but the first 20 ms.
+        (losing_after(1.7), 0, 1700),
+        (losing_after(0.019), 19, None),
+        # A queue that empties for 250 ms, and one frame or two behind it.
+        (losing_after(0.25, before=2000), 250, None),
+        (losing_after(0.25, 1.7, before=2000), 250, 1700),
+        (losing_after(0.249, 0.25, 0.9, 1.7, before=5), 250, 1700),
+        # It may go on as it began.
+        (losing_after(0.25, 0.4, before=2), 400, None),
+        # One in a while, all over the second part.
+        (losing_after(0.3, 0.9, 1.7), 0, 1700),
+        # To the end: nobody knows how long it goes on.
+        (losing_after(0.25, 1.95, before=2000), 250, math.inf),
+    ],
+)
+def test_a_frame_that_is_lost_alone_is_not_the_end_of_a_recovery(
+    truth: Gateway, recovered: float, highest: float | None
+) -> None:
+    """One stray lost frame was told as a recovery of 1,700 ms."""
+    found = measured("system-recovery", truth)
+    assert found.median == pytest.approx(recovered)
+    figures = {name: figure.median for name, figure in found.result.figures.items()}
+    assert figures["lost_after_change_from_initiator"] >= 1
+    assert ("recovery_ms_lowest" in figures) == (highest is not None)
+    (span,) = spans(found.result)
+    assert span.lower == pytest.approx(recovered)
+    assert span.upper == pytest.approx(recovered if highest is None else highest)
 
 
 def test_losses_without_their_times_are_no_recovery() -> None:
@@ -790,6 +881,43 @@ def test_a_silence_that_begins_after_the_last_lost_frame_is_the_testers() -> Non
 def test_frames_lost_before_the_command_alone_are_no_interruption() -> None:
     with pytest.raises(BrokenError, match="no frame was lost after the reset"):
         reset(stalled((5.0, 5.05), lost_seconds=0.001, last_lost=1.5))
+
+
+def test_frames_that_a_late_sender_lost_in_an_outage_were_due_before_the_command() -> None:
+    """The silence of a direction was told as 0 ms: its lost frames were due before the command, and sent after it."""
+
+    def outage(due: float, late: float) -> Gateway:
+        return altered(
+            lambda one: {
+                "received": one.offered_frames - round(0.106 * one.intended_frames / one.nominal_seconds),
+                "longest_silence": (AT, AT + 0.106),
+                "last_lost_seconds": due,
+                "worst_lag_seconds": late,
+            }
+        )
+
+    found = reset(outage(AT - 0.2, 0.306))
+    assert (found.limited_by, found.median) == ("device", pytest.approx(106))
+    with pytest.raises(BrokenError, match="no frame was lost after the reset"):
+        reset(outage(AT - 0.2, 0.1))
+
+
+def test_an_outage_that_is_placed_by_its_lost_frames_alone_is_not_known_behind_a_late_sender() -> None:
+    """A silence of the tester hides it. It is repeated, and at last a bound with the time by which it was late."""
+
+    def hidden(late: float) -> Gateway:
+        return altered(
+            lambda one: {
+                "received": one.offered_frames - round(0.012 * one.intended_frames / one.nominal_seconds),
+                "longest_silence": (11.9, 11.95),
+                "last_lost_seconds": AT + 0.02,
+                "worst_lag_seconds": late,
+            }
+        )
+
+    for late, found in ((0.0, ("device", 12)), (0.03, ("host", 42))):
+        result = reset(hidden(late), invalid_repeats=1)
+        assert (result.limited_by, round(result.median)) == found
 
 
 def test_a_direction_that_lost_nothing_was_not_interrupted() -> None:

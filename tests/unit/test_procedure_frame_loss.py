@@ -39,6 +39,25 @@ def test_the_series_goes_down_in_steps_until_two_in_a_row_lose_nothing() -> None
     assert result.figures["highest_rate_without_loss"].median == 500_000
 
 
+def test_a_share_lost_of_a_rate_that_was_not_sent_is_doubted() -> None:
+    """The share at 171,000 frames/s was told as that at 300,000."""
+    found = simulated_lab.measure(
+        "frame-loss",
+        Gateway(forwards=250_000, sender_lag=1.5),
+        connections=N,
+        connection_rate=1e5,
+        full_rate=3e5,
+        invalid_repeats=1,
+    )
+    (doubt,) = [doubt for doubt in found.result.doubts if doubt.word == "tester limited"]
+    assert doubt.grade == "answer"
+    assert "the tester sent 171 k" in doubt.text
+    late_below = [note for note in found.result.notes if note.word == "tester" and "the tester sent" in note.text]
+    assert len(late_below) == 1, "270,000 frames/s lose frames, 240,000 none"
+    shared = measure(Gateway(forwards=250_000, placement="shared"), full_rate=3e5, placement="shared")
+    assert not any("the tester sent" in note.text for note in (*shared.doubts, *shared.notes))
+
+
 def test_a_finer_step_has_more_rows() -> None:
     (rows,) = (one.series for one in measure(Gateway(forwards=850_000), full_rate=1e6, step=0.05).repetitions)
     assert [row["offered_percent"] for row in rows] == [100, 95, 90, 85, 80]

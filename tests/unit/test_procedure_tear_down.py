@@ -242,6 +242,17 @@ def test_a_fall_between_readings_is_at_least_so_fast(rate: float) -> None:
     assert bottleneck(found.result) == "the time between two readings of the count, not the device"
 
 
+@pytest.mark.parametrize(("share", "is_testers"), [(1.0, True), (0.95, True), (1.05, True), (0.8, False), (1.3, False)])
+@pytest.mark.parametrize("state", ["established", "fin"])
+def test_exact_timers_expire_as_fast_as_the_tester_opened(share: float, *, is_testers: bool, state: Any) -> None:
+    """The rate of phase 1 came back as that of the device."""
+    found = measured("expiry", expiring(share * 1e4), connection_rate=2e4, state=state, transport="tcp")
+    assert found.median == pytest.approx(share * 1e4, rel=0.01)
+    assert ("as fast as opened" in found.words()) == is_testers
+    assert ("rate_highest" in found.result.figures) != is_testers
+    assert answers.one(found.result).text.startswith("simulated lets at least ") == is_testers
+
+
 def test_one_repetition_of_expiry_promises_no_other_run() -> None:
     """15.45 to 15.48 connections/s "in another run" were 7,669 8 minutes later: the table's sweep fell elsewhere."""
     assert "in another run" not in answers.one(expire(expiring())).text

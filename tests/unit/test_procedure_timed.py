@@ -179,6 +179,42 @@ def test_trials_so_short_that_an_unseen_stall_can_be_the_percentile_are_doubted(
     assert sum("shorter than 2 ms, which is not seen" in text for text in stalls_doubt(found)) == doubts
 
 
+@pytest.mark.parametrize(
+    ("metric", "least"), [("latency", (None, 100.0)), ("pdv", (0.0, 100.0)), ("ipdv", (0.0, 200.0))]
+)
+def test_doubts_say_how_much_of_the_value_stalls_and_batches_may_be(metric: str, least: tuple[Any, float]) -> None:
+    """One frame may wait behind an earlier one and the next before a later one, so their difference is two waits."""
+    unseen = measured(metric, Gateway(), trial_seconds=0.5, loads="100%").document["doubts"]
+    assert [one["value"] for one in unseen if one["word"] == "frames in stalls"] == [least[0]]
+    found = measured(metric, Gateway(placement="shared"), placement="shared", loads="100%,50%").document["doubts"]
+    assert [one["value"] for one in found if one["word"] == "batches"] == [pytest.approx(least[1])]
+
+
+@pytest.mark.parametrize("metric", ["latency", "pdv", "ipdv", "first-packet-delay"])
+def test_the_delays_of_a_device_that_loses_most_frames_are_doubted(metric: str) -> None:
+    """A device that lost 60 % met a threshold, without a doubt."""
+    chosen: Any = {"connections": N, "connection_rate": 1e5, "loads": "100%,10%", "repeat": 3, "at_most": 1e6}
+    if metric != "first-packet-delay":
+        chosen["throughput_rate"] = 1e5
+    truth = Gateway(forwards=4e4, establishes=4e4)
+    found = simulated_lab.measure(metric, truth, **chosen)
+    doubts = [doubt for doubt in found.document["doubts"] if doubt["word"] == "load too high"]
+    assert {(doubt["grade"], round(doubt["value"], 3)) for doubt in doubts} == {("answer", 0.6)}
+    assert ", of those that came" in answers.one(found.result).text
+    assert found.document["threshold"]["verdict"] == "cannot tell"
+    # A loss below the load of the value changes nothing of it.
+    fine = simulated_lab.measure(metric, Gateway(forwards=1e5, establishes=1e5), **chosen)
+    assert "load too high" not in fine.words()
+    assert fine.document["threshold"]["verdict"] == "met"
+
+
+def test_a_device_that_holds_the_sender_up_at_the_load_of_the_value_is_doubted() -> None:
+    found = measured("latency", Gateway(forwards=4e4, placement="shared"), placement="shared", loads="100%")
+    (doubt,) = [doubt for doubt in found.document["doubts"] if doubt["word"] == "load too high"]
+    assert doubt["value"] == 0
+    assert "of those that came" not in answers.one(found.result).text
+
+
 def test_frames_above_a_percentile_do_not_move_it_but_an_extreme() -> None:
     assert measure("latency", held_up(1), loads="100%").trials["INVALID"] == 0
     assert measure("ipdv", held_up(1), loads="100%").trials["INVALID"] == MOST_STALLED

@@ -17,6 +17,8 @@ from tests.unit.test_report_comparison import keep, keep_result
 
 from natgauge.cli import run
 from natgauge.errors import UsageError
+from natgauge.known_doubts import Grade
+from natgauge.notes import Note
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.reports.difference import Diff, diff, text
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
@@ -240,8 +242,8 @@ def test_a_comparison_is_not_compared_with_a_measurement(
 def test_several_comparisons_of_one_run_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
-    for place in ("a/1", "a/2", "b"):
-        keep(tmp_path / place, BEFORE)
+    for at, place in enumerate(("a/1", "a/2", "b")):
+        keep(tmp_path / place, BEFORE.model_copy(update={"began": BEFORE.began + at}))
     assert run(["diff", str(tmp_path / "a"), str(tmp_path / "b")]) == 2
     golden(capsys.readouterr().err)
 
@@ -266,3 +268,14 @@ def test_a_comparison_next_to_results_that_only_one_run_has_is_named(
     document = json.loads(capsys.readouterr().out)
     (alone,) = document["only_second"]
     assert (alone["gateway"], alone["quantity"], document["only_first"]) == ("other", "up", [])
+
+
+def test_doubts_of_a_comparison_leave_no_change_sure() -> None:
+    cheap, dear = compared([estimate("other", 1.1, 1.09, 1.11)]), compared([estimate("other", 1.5, 1.49, 1.51)])
+    grades: tuple[tuple[Grade, set[str]], ...] = (("answer", {"cannot tell"}), ("interval", {"worse", "better"}))
+    for grade, outcomes in grades:
+        doubted = dear.model_copy(update={"notes": (Note("log dropped", "x", grade=grade),)})
+        for pair in ((cheap, doubted), (doubted, cheap)):
+            (line,) = diff([pair[0]], [pair[1]], margin=0.01).ratios.lines
+            assert line.outcome in outcomes
+            assert (line.conclusion.reason == "doubts") is (grade == "answer")

@@ -19,7 +19,7 @@ from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.notes import Note
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord, BehaviourClasses
-from natgauge.reports import audit
+from natgauge.reports import audit, difference
 from natgauge.reports.difference import diff
 
 
@@ -165,7 +165,7 @@ def test_a_difference_does_not_take_what_is_undecided_now_for_no_change(
         (
             "fails",
             [
-                "Audits of mine: 1 verdicts differ (1 worse, 0 better)",
+                "Audits of mine: 1 verdict differs (1 worse, 0 better)",
                 "Requirements: 1 met in both, 3 seen in neither.",
             ],
         ),
@@ -411,7 +411,7 @@ def test_an_audit_refuses_what_it_cannot_be_compared_with_before_it_begins(
         "home": {**quick, "profile": "home"},
         "vm": {**quick, "parameters": {"lab_kind": "vm", "timeouts": 5}},
         "two/a": quick,
-        "two/b": quick,
+        "two/b": {**quick, "results": "results/2"},
         "damaged": quick,
     }
     for name, changed in changes.items():
@@ -442,3 +442,30 @@ def test_an_audit_that_saw_nothing_did_not_pass(
     """Seen: a gateway whose new rules forwarded nothing passed with --fail-on must."""
     of = [requirement(f"REQ-{number}", verdict) for number, verdict in enumerate(verdicts, start=1)]
     assert exit_status(record(*of), fail_on) == status
+
+
+def blind(*more: AuditedRequirement) -> AuditRecord:
+    """An audit of rules that drop all frames but those of ICMP."""
+    return record(requirement("REQ-1", "not seen", measured="did not arrive outside"), *more)
+
+
+def test_an_audit_that_saw_only_queries_says_so_first_and_did_not_pass(golden: Golden) -> None:
+    """Seen: of 114 requirements 113 were not seen, one failed, and the exit status was 0."""
+    query = requirement("REQ-1a", "fails", transport="icmp", level="SHOULD")
+    one = blind(query, requirement("REQ-2", "not seen", transport="tcp"))
+    assert exit_status(one, None) == 5
+    golden(audit.text([one]).splitlines()[0])
+    seen = blind(query, requirement("REQ-2", "meets", transport="tcp"))
+    assert exit_status(seen, None) == 0
+    assert "almost" not in audit.text([seen])
+
+
+@pytest.mark.parametrize("after", ["blind", "seeing"])
+def test_audits_of_which_one_saw_nothing_do_not_pass_as_alike(after: str, golden: Golden) -> None:
+    """Seen: "1 failed in both, 113 seen in neither", with exit status 0."""
+    query = requirement("REQ-1a", "fails", transport="icmp")
+    second = blind(query) if after == "blind" else record(query, requirement("REQ-1", "fails"))
+    found = diff([blind(query)], [second])
+    assert found.exit_status == 5
+    golden(difference.text(found))
+    assert diff([record(query)], [record(query)]).exit_status == 0

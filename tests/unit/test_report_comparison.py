@@ -111,7 +111,8 @@ def test_a_doubt_of_the_comparison_makes_no_answer_sure_in_any_form(
         }
         return own.model_copy(update=below)
 
-    for grade, certainty in ((None, "sure"), ("interval", "sure"), ("answer", "seen")):
+    grades: tuple[tuple[Grade | None, str], ...] = ((None, "sure"), ("interval", "sure"), ("answer", "seen"))
+    for grade, certainty in grades:
         own, is_grave = record(grade), grade == "answer"
         said = [one for one in comparison.sentences(own) if one.certainty is not None]
         assert {(one.certainty, one.doubts) for one in said} == {(certainty, (word,) if is_grave else ())}
@@ -263,6 +264,51 @@ def test_a_comment_begins_with_the_costs_above_the_limit_and_says_them_once(gold
     golden(headline(alike, above=False))
     said = comparison.comment(compared([alike, dear], fail_above=0.03, above=True))
     assert (said.count("limit"), said.count("3 % above")) == (1, 0)
+
+
+def test_an_interval_within_the_limit_answers_the_question_though_its_verdict_is_undecided(golden: Golden) -> None:
+    """The question was answered, and the comment said that nothing could be told."""
+
+    def said(*estimates: RatioEstimate, control: list[RatioEstimate] | None = None) -> list[tuple[str, str | None]]:
+        record = compared(estimates, control, fail_above=0.03)
+        return [(one.text, one.certainty) for one in comparison.sentences(record, of_limit=False)]
+
+    one = estimate("other", 1.004, 0.984, 1.025, verdict="undecided", above=False)
+    two = estimate("third", 1.01, 0.96, 1.06, verdict="undecided")
+    open_end = estimate("fourth", None, 0.0, 1.02, above=False)
+    found = said(one, two, open_end)
+    assert [certainty for _, certainty in found] == ["sure", "cannot tell", "sure"]
+    (noisy,) = said(one, control=[estimate(CONTROL, 1.003, 1.001, 1.004)])[:1]
+    # The noise that the control shows is part of it.
+    assert ("2.5 %" in found[0][0].partition("(")[0], "2.5 %" in noisy[0].partition("(")[0]) == (True, False)
+    assert noisy[1] == "sure"
+    golden([text for text, _ in (*found, noisy)])
+    record = compared([one, two], fail_above=0.03)
+    assert [line.cells[3] for line in comparison.sheet(record).lines[2:4]] == ["undecided", "undecided"]
+
+
+def test_every_form_says_which_traffic_was_measured(golden: Golden) -> None:
+    """A comment said nowhere that its frames were UDP, nor to which port they went."""
+    new = [estimate(quantity="new")]
+    udp = {"connections": 64_512, "transport": "udp", "destination_ports": "443-443"}
+    octets = {"frame_octets": {"initiator": 64, "responder": 64}}
+
+    def said(record: ComparisonRecord) -> list[str]:
+        notes = [note for note in comparison.sheet(record).notes if note.startswith(("Measured for", "With TCP"))]
+        assert all(note in markdown_of(record) for note in notes)
+        return notes
+
+    def markdown_of(record: ComparisonRecord) -> str:
+        return comparison.comment(record).replace("\\", "")
+
+    assert len(said(compared(parameters={**udp, **octets}))) == 1
+    golden(said(compared(parameters={**udp, **octets})))
+    six = {"initiator": 84, "responder": 64}
+    golden(said(compared(new, parameters={**udp, "transport": "tcp", "destination_ports": "1-2", "frame_octets": six})))
+    golden(said(compared(new, parameters={"connections": 9, "transport": "icmp", "frame_sizes": "64:7,594:4"})))
+    mixed = compared(new, parameters={**udp, **octets})
+    other = gateway("other", "compared", {**udp, **octets, "transport": "tcp"})
+    golden(said(mixed.model_copy(update={"gateways": (mixed.gateways[0], other, mixed.gateways[2])})))
 
 
 def test_a_comment_names_the_commit() -> None:

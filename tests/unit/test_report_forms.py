@@ -23,6 +23,7 @@ from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
 from natgauge.records.store import Store
 from natgauge.reports import csv_table, draft, latex, markdown, text
+from natgauge.reports.answers import answers
 from natgauge.reports.pivot import of_metrics
 from natgauge.reports.sheet import lines_of, sheet
 from natgauge.stored.find_results import find
@@ -136,6 +137,28 @@ def cells_of(form: str, found: str) -> list[list[str]]:
     return [[re.sub(r"\\(.)", r"\1", cell) for cell in line.removesuffix(r" \\").split(" & ")] for line in lines]
 
 
+@pytest.mark.parametrize(("last", "gaps"), [({"placement": "isolated"}, (1, 0)), ({}, (0, 1))])
+def test_a_paper_has_what_its_comparisons_leave_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], last: dict[str, Any], gaps: tuple[int, int]
+) -> None:
+    """Seen: the order of gateways under different conditions, without a word on these."""
+    shared = {"kind": "nat44", "placement": "shared"}
+    every = [("a", shared), *([] if last else [("b", shared)]), ("c", {"frame_size": 1518, **shared, **last})]
+    results = [
+        made([3e5 + at] * 6, parameters={"gateway": gateway, **given}) for at, (gateway, given) in enumerate(every)
+    ]
+    said = answers(results)
+    assert (sum(bool(one.unlike) for one in said), sum(one.is_gap for one in said)) == gaps
+    for result in results:
+        (tmp_path / result.gateway).mkdir()
+        folder(tmp_path / result.gateway, result)
+    assert run(["report", "--format", "latex", str(tmp_path)]) == 0
+    found = capsys.readouterr().out
+    for one in said:
+        is_kept = one.certainty is not None or bool(one.unlike) or one.is_gap
+        assert (latex.plain(one.text) in found) is is_kept
+
+
 @pytest.mark.parametrize("form", ["markdown", "latex"])
 def test_each_form_has_the_rows_of_the_text(form: str) -> None:
     shown = results(2)
@@ -224,6 +247,10 @@ def test_tables_of_one_paper_have_labels_of_their_own(tmp_path: Path, capsys: py
     """A reference led to the last of them. A title of the user's is that of all."""
     for number in (1, 2):
         by_rates(tmp_path / f"compared-{number}")
+        path = tmp_path / f"compared-{number}" / "comparison.json"
+        document = json.loads(path.read_text())
+        # One with the same beginning would be a copy.
+        path.write_text(json.dumps({**document, "began": document["began"] + number}))
     (tmp_path / "measured").mkdir()
     folder(tmp_path / "measured", *results(1))
     for words, labels in (
@@ -316,7 +343,11 @@ def test_a_measurement_that_did_not_end_is_told_and_the_others_shown(
     (tmp_path / "b" / "plan.json").write_text("{}")
     assert run(["report", "--format", "csv", str(tmp_path)]) == 0
     shown = capsys.readouterr()
-    assert len(list(csv.reader(io.StringIO(shown.out)))) == 2
+    own, without = csv.DictReader(io.StringIO(shown.out))
+    assert (own["no result"], own["metric"]) == ("", "validated-connection-rate")
+    # Of a plan that says nothing only the folder is known.
+    assert {name: cell for name, cell in without.items() if cell}.keys() == {"metric", "no result"}
+    assert without["metric"] == "b"
     (line,) = shown.err.splitlines()
     assert str(tmp_path / "b") in line
     assert "did not end" in line

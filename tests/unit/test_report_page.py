@@ -799,6 +799,31 @@ def test_every_text_and_mark_has_the_contrast_that_wcag_requires(
         assert faint == []
 
 
+@pytest.mark.parametrize("width", [390, 800])
+def test_what_decides_on_subscribers_is_seen_on_a_phone_without_scrolling_sideways(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    """Seen: at 390 points the numbers of subscribers were beyond the edge of a table of six columns."""
+    for result in (
+        made([812_345.0] * 3, parameters={"directions": "both", "frame_octets": {"initiator": 84}}),
+        made([299_012.0, 310_000.0], metric="connection-rate", unit="connections/s"),
+        made([262_144.0] * 3, metric="table-capacity", unit="connections", limited_by="table"),
+    ):
+        keep(Store.create(tmp_path, result.metric, result.gateway), result)
+    asked = ["--subscribers", "1200", "--connections-each", "200", "--new-each", "2", "--mbit-each", "1"]
+    run(["size", str(tmp_path), *asked, "--html", str(tmp_path / "size.html")])
+    browser.open(tmp_path / "size.html", width)
+    cells = browser.ask(
+        "[...document.querySelectorAll('#answers .cards td')].map((one) => {"
+        " const its = one.getBoundingClientRect(); return [one.dataset.head, its.left, its.right]; })"
+    )
+    assert [head for head, *_ in cells[:2]] == ["needed by all", "x"]
+    assert len(cells) == 10
+    assert all(0 <= left < right <= width for _, left, right in cells)
+    assert browser.ask("document.documentElement.scrollWidth") <= width
+    assert browser.ask("document.querySelector('#answers .cards').getBoundingClientRect().top") < 500
+
+
 def test_the_first_screen_has_the_answers_and_beside_them_the_first_figure(browser: Browser, written: Path) -> None:
     browser.open(written, 1600)
     place = "document.querySelector('{}').getBoundingClientRect()"

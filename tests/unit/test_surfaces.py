@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shlex
 import shutil
 import tomllib
@@ -109,6 +110,30 @@ def readable(printed: str, *, json_document: bool) -> str:
     if all(len(line) < WIDE or line.startswith("\\caption") for line in printed.splitlines()):
         return printed
     return "\n".join(" | ".join(column) for column in zip(*csv.reader(printed.splitlines()), strict=True))
+
+
+#: An option in a remedy, without those of other programs and of commands that are named in full.
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+COMMAND = re.compile(r'"(?:natgauge|git|docker) [^"]*"|natgauge \w[^;]*|git show [^;]*|docker run [^;]*')
+
+
+@pytest.mark.usefixtures("four_cores", "nothing_is_made", "folder")
+@pytest.mark.parametrize("line", [line for surface, line in LINES if surface in REFUSED])
+def test_a_refusal_names_only_options_that_its_command_has(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Seen: the lab of a campaign was in use, and `natgauge run` named an option of `natgauge measure`."""
+    run(shlex.split(line))
+    refusal = COMMAND.sub("", capsys.readouterr().err)
+    options = {option for each in command_of(line).params for option in (*each.opts, *each.secondary_opts)}
+    assert {name for name in OPTION.findall(refusal) if name not in shlex.split(line)} <= options
+
+
+def command_of(line: str) -> click.Command:
+    """The command that a line calls, without its options."""
+    command: click.Command = app
+    for word in shlex.split(line):
+        if isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), word) or command
+    return command
 
 
 @pytest.mark.parametrize("surface", ["help"])

@@ -17,8 +17,11 @@ from tests.unit.simulated import Gateway
 
 import natgauge
 from natgauge.analysis.between_runs import judged
+from natgauge.analysis.contrast import contrast, median_interval_of
 from natgauge.cli import run
+from natgauge.cli.exit_statuses import status_of
 from natgauge.errors import UsageError
+from natgauge.metrics import declared
 from natgauge.notes import Note
 from natgauge.records.measurement import Result
 from natgauge.reports.answers import threshold_of
@@ -110,6 +113,39 @@ def test_no_range_of_another_run_is_behind_the_reason_why_there_is_none() -> Non
     assert said(1000.0, 1001.0).endswith("; another run is expected to have 989 to 1,012")
 
 
+@pytest.mark.parametrize("at_most", [0.5, 4.0])
+def test_a_campaign_that_has_not_ended_meets_and_misses_nothing_in_any_view(at_most: float) -> None:
+    """The first line said "Met", and JUnit that it was skipped."""
+    so_far = [{"word": "incomplete", "text": "x", "value": 10.0}]
+    delays = delays_of(1.0, 1.1, 1.2, metric="ipdv", doubts=so_far, at_most=at_most)
+    delays = delays.model_copy(update={"threshold": judged(delays)})
+    assert delays.threshold is not None
+    assert delays.threshold.verdict == "cannot tell"
+    assert threshold_of(delays).endswith(" (3 of 10 repetitions so far)")
+    assert status_of([delays]) == 5
+
+
+@pytest.mark.parametrize(
+    ("values", "at_most", "ends"),
+    [
+        ([10051.0, 10052.0, 10053.0], 10050.0, "10,051 to 10,053"),
+        ([1000.0, 1000.2, 999.96], 999.9, "999.96 to 1,000.20"),
+        ([10000.0, 10020.0, 10046.0], 9999.0, "10.00 k to 10.05 k"),
+        ([5.0004, 5.0004, 5.0004], 5.0002, "5.0004"),
+        ([10049.9999, 10040.0, 10030.0], 10049.99, "10.03 k to 10.05 k"),
+        ([10050.0, 10040.0, 10030.0], 10050.0, "10.03 k to 10.05 k"),
+        ([0.0, 0.0, 0.0004], 0.0003, "0.00000 to 0.00040"),
+    ],
+)
+def test_the_range_beside_a_verdict_is_on_the_side_of_the_threshold_that_decided(
+    values: list[float], at_most: float, ends: str
+) -> None:
+    """Seen: "Not met: at most 10,050; another run is expected to have 10.05 k to 10.06 k"."""
+    delays = delays_of(*values, metric="ipdv", at_most=at_most)
+    text = threshold_of(delays.model_copy(update={"threshold": judged(delays)}))
+    assert text.endswith(f" another run is expected to have {ends}")
+
+
 def test_more_repetitions_are_asked_for_only_where_fewer_were() -> None:
     def reason(repeat: int) -> str:
         judgement = judged(made([1e6], parameters={"at_least": 5e5, "error": "1%", "repeat": repeat}))
@@ -196,17 +232,70 @@ def test_a_rate_that_the_tester_limited_meets_what_it_reached_and_misses_nothing
     assert verdict(measured, 200_000, "tester limited", **tester) == "met"
 
 
+def delays_of(*values: float, metric: str = "latency", more: Any = None, doubts: Any = (), **parameters: Any) -> Result:
+    """Delays with the figures that each real result has: the ends of the bucket of its percentile."""
+    figures = {declared(metric).value_figure: list(values), "timed_frames": [1e5] * len(values), **(more or {})}
+    for name, share in zip(declared(metric).sampled_between or (), (0.997, 1.003), strict=False):
+        figures[name] = [value * share for value in values]
+    return made(values, metric=metric, unit="us", figures=figures, doubts=list(doubts), parameters=parameters)
+
+
 def test_two_repetitions_alone_meet_and_miss_nothing() -> None:
     """Another run's median leaves the range of two repetitions more often than not."""
     for number, found in ((2, {"cannot tell"}), (3, {"met", "not met"})):
-        delays = made([10.0, 11.0, 12.0][:number], metric="latency", unit="us")
+        delays = delays_of(*[10.0, 11.0, 12.0][:number])
         given = [delays.parameters.with_settings({"at_most": at_most}) for at_most in (5.0, 20.0)]
         judgements = [judged(delays.model_copy(update={"parameters": parameters})) for parameters in given]
         assert {one.verdict for one in judgements if one is not None} == found
-    searched = made([10.0, 11.0], metric="latency", unit="us", parameters={"at_most": 20.0, "error": "5%"})
-    judgement = judged(searched)
-    assert judgement is not None
-    assert judgement.verdict == "met"
+    for condition in ({"error": "5%"}, {"hypervisor": "kvm", "device_cpus": [1]}):
+        judgement = judged(delays_of(10.0, 11.0, at_most=20.0, **condition))
+        assert judgement is not None
+        assert judgement.verdict == "met"
+
+
+@pytest.mark.parametrize(
+    ("metric", "figures", "doubts", "notes", "lower"),
+    [
+        ("latency", {"typical_latency_without_stalls_us": [60.0, 61.0, 62.0]}, [], [], 59.82),
+        ("pdv", {"pdv_without_stalls_us": [60.0, 61.0, 62.0]}, [], [], 59.82),
+        ("ipdv", {"ipdv_spread_without_stalls_us": [60.0, 61.0, 62.0]}, [], [], 60.0),
+        ("first-packet-delay", {"first_typical_without_stalls_us": [60.0, 61.0, 62.0]}, [], [], 59.82),
+        # How far stalls moved it is not known of the second repetition.
+        ("latency", {}, [], [1], 0.0),
+        # Stalls that were too short to be seen.
+        ("pdv", {}, [("frames in stalls", 0.0)], [], 0.0),
+        # Of the median they say nothing.
+        ("latency", {}, [("frames in stalls", None)], [], 99.7),
+        ("latency", {}, [("batches", 30.0)], [], 69.7),
+        ("latency", {}, [("batches", 200.0)], [], 0.0),
+        # A record of before has no number.
+        ("latency", {}, [("batches", None)], [], 0.0),
+    ],
+)
+def test_a_time_that_stalls_or_the_tester_may_have_lengthened_is_not_sure_to_miss(
+    metric: str, figures: dict[str, Any], doubts: list[Any], notes: list[int], lower: float
+) -> None:
+    """Thresholds, `diff` and rankings said "Not met", "Worse" and "sure" of what the host did."""
+    given = [{"word": word, "text": "x", "value": value} for word, value in doubts]
+    delays = delays_of(100.0, 102.0, 101.0, metric=metric, more=figures, doubts=given, at_most=90.0)
+    repetitions = [
+        replace(one, notes=(Note("frames in stalls", "x"),) if at in notes else ())
+        for at, one in enumerate(delays.repetitions)
+    ]
+    delays = delays.model_copy(update={"repetitions": tuple(repetitions)})
+    found = judged(delays)
+    assert found is not None
+    assert found.lower == pytest.approx(lower, abs=0.11)
+    assert found.verdict == ("not met" if lower > 90 else "cannot tell")
+    interval = median_interval_of(metric, delays.repetitions, delays.doubts)
+    assert interval is not None
+    assert (interval.lower < 90) == (lower < 90)
+    others = delays_of(70.0, 71.0, 72.0, metric=metric, gateway="other")
+    assert contrast(others, delays).differs == (lower > 90)
+    # What is short enough with all of it is short enough.
+    short = judged(delays.model_copy(update={"parameters": delays.parameters.with_settings({"at_most": 110.0})}))
+    assert short is not None
+    assert short.verdict == "met"
 
 
 def test_an_undecided_figure_without_bounds_meets_and_misses_nothing() -> None:

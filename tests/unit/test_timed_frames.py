@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from natgauge.agreement.generated import Frame
-from natgauge.inputs.frame_sizes import MIXES
-from natgauge.inputs.question import RANGES, TrafficOptions
+from natgauge.inputs.question import MIXES, RANGES, TrafficOptions
 from natgauge.tester.cable_lab import CableLab
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask

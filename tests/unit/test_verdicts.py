@@ -19,8 +19,8 @@ from natgauge.counts import is_disturbed
 from natgauge.modifiers import Modifiers
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
-from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Phase2Plan, Restart
-from natgauge.verdicts import Limits, judge, lag_tolerance
+from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Phase2Plan, Restart, lag_tolerance
+from natgauge.verdicts import Limits, judge
 from natgauge.words import Placement, Verdict
 
 N = 100_000

@@ -32,16 +32,33 @@ impl Window {
         (word != 0).then_some((word >> WORD_FRAMES, !(word as u32)))
     }
 
+    /// Whether a frame, one of the last that the window holds, arrived.
+    fn arrived(&self, sequence: u64) -> bool {
+        let number = sequence / WORD_FRAMES;
+        self.held(number % WINDOW_WORDS)
+            .is_some_and(|(held, missing)| held == number && missing >> (sequence % WORD_FRAMES) & 1 == 0)
+    }
+
+    /// The first of the `made` frames that the window holds to the end.
+    const fn first_held(made: u64) -> u64 {
+        made.saturating_sub(WINDOW_WORDS * WORD_FRAMES)
+    }
+
     /// The last of the `made` frames that did not arrive in time; None when all did.
     pub fn last_lost(&self, made: u64) -> Option<u64> {
-        let arrived = |sequence: u64| {
-            let number = sequence / WORD_FRAMES;
-            self.held(number % WINDOW_WORDS)
-                .is_some_and(|(held, missing)| held == number && missing >> (sequence % WORD_FRAMES) & 1 == 0)
-        };
-        let seen = made.saturating_sub(WINDOW_WORDS * WORD_FRAMES);
-        let missing = (seen..made).rev().find(|&sequence| !arrived(sequence));
+        let missing = (Self::first_held(made)..made).rev().find(|&sequence| !self.arrived(sequence));
         missing.max(self.word(offset_of!(types::window, lost), 0).checked_sub(1))
+    }
+
+    /// The frames that did not arrive in time, of the `made` ones from a number on, in order. Without late ones, which the
+    /// window does not hold, the last frames are known however many were lost before.
+    pub fn lost_lately(&self, made: u64, late: bool) -> Option<(u64, Vec<u64>)> {
+        if let Some(mut every) = self.lost(made) {
+            every.sort_unstable();
+            return Some((0, every));
+        }
+        let first = Self::first_held(made);
+        (!late).then(|| (first, (first..made).filter(|&sequence| !self.arrived(sequence)).collect()))
     }
 
     /// All of the `made` frames that did not arrive in time, unordered; None where there were too many to record.

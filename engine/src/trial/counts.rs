@@ -11,8 +11,8 @@ use crate::modifiers;
 use crate::plan;
 use crate::programs::{total_odd, Offered, Received};
 use crate::report::{
-    self, Buckets, Clock, Counts, Cpu, Delay, DeviceSigns, Frame, LateDelay, MessageCounts, Phase2, PhaseName, Ports,
-    QueryCounts, Role, Silence, SizeCounts, StateTable, TrialResult, Variation, WrongFrames,
+    self, Buckets, Clock, Counts, Cpu, Delay, DeviceSigns, Frame, LateDelay, LostAfterStep, MessageCounts, Phase2,
+    PhaseName, Ports, QueryCounts, Role, Silence, SizeCounts, StateTable, TrialResult, Variation, WrongFrames,
 };
 use crate::request::FCS;
 use crate::shared::{
@@ -25,6 +25,8 @@ use crate::trial::{difference, Phase, Trial};
 
 /// Stalls listed individually per CPU.
 const LONGEST_STALLS: usize = 64;
+/// The last of the frames that are lost after a change of the rate that are listed: eight single ones, and one before.
+const LATEST_LOST: usize = 9;
 
 impl Trial<'_> {
     /// The result of this period; its phase 1 is the trial's.
@@ -174,6 +176,9 @@ impl Trial<'_> {
                 .filter(|_| aside == 0)
                 .map(|disturbed| in_stalls(phase, disturbed, |ns| flow.due_before(ns))),
             last_lost_ns: (timed && skipped == 0).then(|| self.last_lost_ns(flow, &parts)).flatten(),
+            lost_after_step: (timed && skipped == 0)
+                .then(|| self.lost_after_step(flow, &parts, tally.late > 0))
+                .flatten(),
             longest_silence: (flow.opened == 0).then(|| self.programs.silence(stream)).flatten().map(|(from, to)| {
                 Silence { from_ns: from.saturating_sub(phase.start_ns), to_ns: to.saturating_sub(phase.start_ns) }
             }),
@@ -242,6 +247,27 @@ impl Trial<'_> {
             in_stalls += due.iter().filter(|&due| disturbed.cover(phase.start_ns + due)).count() as u64;
         }
         (found == lost).then_some(in_stalls)
+    }
+
+    /// Frames that were due from the change of the rate on and did not arrive in time; None where not all are known.
+    fn lost_after_step(&self, flow: &Flow, parts: &[&types::schedule], late: bool) -> Option<LostAfterStep> {
+        flow.step?;
+        let (senders, changed) = (parts.len() as u64, flow.due_ns(flow.frames) as u64);
+        let mut every = Vec::new();
+        for (number, part) in (0..).zip(parts) {
+            let first = flow.first_sequence(number, senders);
+            let (known, mut lost) =
+                self.programs.window(number as usize, flow.stream)?.lost_lately(first + part.made, late)?;
+            let due = |sequences: &[u64]| modifiers::due_times(&self.modifiers, flow, (number, senders), sequences);
+            if known > first && due(&[known]).first().is_none_or(|&since| since > changed) {
+                return None;
+            }
+            lost.retain(|&sequence| sequence >= first);
+            every.extend(due(&lost).into_iter().filter(|&due| due >= changed));
+        }
+        every.sort_unstable();
+        let latest_ns = every.iter().rev().take(LATEST_LOST).rev().copied().collect();
+        Some(LostAfterStep { frames: every.len() as u64, latest_ns })
     }
 
     /// Due time of the last frame that did not arrive in time, since the start of the phase.

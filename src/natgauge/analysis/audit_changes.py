@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,12 +18,19 @@ _JUDGED: Final[dict[tuple[str | None, str | None], Outcome]] = {
 }
 
 
+#: What of a change is not of a single verdict or class.
+_WHOLE: Final = "audit"
+#: Whether an audit saw nothing of UDP and TCP, in words.
+_SEEN: Final = {True: "saw almost nothing", False: "saw something"}
+
+
 @dataclass(frozen=True, slots=True)
 class Examined:
     """One verdict or class of an audit.
 
     Attributes:
-        what: requirement, such as "RFC4787-REQ-8", or class, such as "mapping"; empty = the whole audit.
+        what: requirement, such as "RFC4787-REQ-8", class, such as "mapping", or "audit" = all that it has seen; empty =
+            an audit that only one run has.
         seen: verdict or class; None = it was not examined.
         measured: what was measured; empty for classes.
     """
@@ -33,6 +40,11 @@ class Examined:
     transport: str = ""
     seen: str | None = None
     measured: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is what the whole audit has seen."""
+        return self.what == _WHOLE
 
     @property
     def is_decided(self) -> bool:
@@ -105,8 +117,15 @@ def changes(
                 f"diff: {before.gateway}: audits with different options are not compared ({'; '.join(differences)}); "
                 "audit both with the same ones, or allow a difference by --about"
             )
-    lines = tuple(change for pair in pairs for change in _changes(*pair))
+    lines = tuple(change for pair in pairs for change in (*_unseen(*pair), *_changes(*pair)))
     return Changes(lines, *(tuple(Examined(record.gateway) for record in records) for records in alone))
+
+
+def _unseen(first: AuditRecord, second: AuditRecord) -> Iterator[Change[Examined]]:
+    """Yield that nothing can be told of a pair of audits, where one of them saw nothing."""
+    if first.saw_nothing or second.saw_nothing:
+        before, after = (Examined(one.gateway, _WHOLE, seen=_SEEN[one.saw_nothing]) for one in (first, second))
+        yield Change(before, after, Conclusion("cannot tell", why="an audit saw almost nothing"))
 
 
 def _changes(first: AuditRecord, second: AuditRecord) -> list[Change[Examined]]:

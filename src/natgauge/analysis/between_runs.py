@@ -163,11 +163,13 @@ def _range(result: Result) -> tuple[float, float, str]:
     lower, upper = kept.of(*possible_range(result))
     if kept.unknown:
         return lower, upper, f"doubts: {', '.join(kept.unknown)}"
+    if not result.is_complete:
+        return lower, upper, f"{len(result.repetitions)} of {result.planned_repetitions} repetitions so far"
     if _passed_nothing(result):
         return lower, upper, ""
     if len(result.repetitions) == 1:
         return lower, upper, f"one repetition has no spread; {_more(result)}"
-    if len(result.repetitions) == _FEW and (lower, upper) == (result.minimum, result.maximum):
+    if len(result.repetitions) == _FEW and not _error(result) and not drift(result):
         return lower, upper, f"two repetitions alone show too little of the spread; {_more(result)}"
     return lower, upper, ""
 

@@ -145,7 +145,10 @@ def contrast(first: Result, second: Result, confidence: float = CONFIDENCE, *, s
 
 def spans(result: Result, *, seen: bool = False) -> list[Span]:
     """Return the range of each repetition's true value, in their order; `seen` as of `contrast`."""
-    return [_widened(repetition, result, seen=seen) for repetition in result.repetitions]
+    least = own_times(result.metric, result.repetitions, result.doubts)
+    return [
+        _widened(repetition, result, own, seen=seen) for repetition, own in zip(result.repetitions, least, strict=True)
+    ]
 
 
 def least_repetitions() -> int:
@@ -195,9 +198,35 @@ def _sampled(repetition: Repetition, result: Result, span: Span) -> Span:
     return Span(min(span.lower, least or 0.0), max(span.upper, math.inf if most is None else most))
 
 
-def _widened(repetition: Repetition, result: Result, *, seen: bool) -> Span:
-    """Return the range of a repetition with what its doubts may have done to it; a known share moves an end."""
-    span = _sampled(repetition, result, _span(repetition, result))
+def own_times(metric: str, repetitions: Sequence[Repetition], doubts: Iterable[Note]) -> list[float]:
+    """Return the least that each value may be without what stalls and the tester added: of no delay, the value.
+
+    Stalls leave the figure without the frames that were due in them, or nothing where that is not known, or where a
+    doubt says that too short ones were not seen. Frames that left together waited for each other.
+    """
+    every, stalls, batches = tuple(doubts), "frames in stalls", "batches"
+    # Its own figure has the name of the value.
+    name = f"{declared(metric).value_figure.removesuffix('_us')}_without_stalls_us"
+    unseen = min((doubt.value for doubt in every if doubt.word == stalls and doubt.value is not None), default=math.inf)
+    waits = [math.inf if doubt.value is None else doubt.value for doubt in every if doubt.word == batches]
+    found = []
+    for each in repetitions:
+        is_unknown = any(note.word == stalls for note in each.notes)
+        without = each.figures.get(name, 0.0 if is_unknown else each.value)
+        least = min(each.value, without, unseen) - max(waits, default=0.0)
+        found.append(max(least, min(each.value, 0.0)))
+    return found
+
+
+def _widened(repetition: Repetition, result: Result, own: float, *, seen: bool) -> Span:
+    """Return the range of a repetition with what its doubts may have done to it; a known share moves an end.
+
+    `own` is the least that its value may be by what the tester and its host added.
+    """
+    sampled = _sampled(repetition, result, _span(repetition, result))
+    # The bucket of a percentile is as wide below it.
+    below = sampled.lower / repetition.value if repetition.value > 0 else 1.0
+    span = Span(min(sampled.lower, own * below), sampled.upper)
     counting = [doubt for doubt in result.doubts if not seen or known(doubt.word).hides]
     kept = left(result, [doubt for doubt in counting if not _is_of_share(doubt)])
     lower, upper = kept.of(*widened(span.lower, span.upper, result.doubts))
@@ -290,13 +319,18 @@ def median_interval_of(metric: str, repetitions: Sequence[Repetition], doubts: I
     """Return the confidence interval of a metric's median; None for one repetition.
 
     A rate that something other than the device ended, and of which no load was too high, has no upper end. A time or
-    cost that something other than the device made larger may have been 0.
+    cost that something other than the device made larger may have been 0, or `own_times`.
     """
     is_rate, is_cost = (better(metric) == wanted for wanted in ("higher", "lower"))
-    lowers = [min(each.value, 0.0) if is_cost and _is_most(each) else each.value for each in repetitions]
+    every = tuple(doubts)
+    own = own_times(metric, repetitions, every)
+    lowers = [
+        min(each.value, 0.0) if is_cost and _is_most(each) else least
+        for each, least in zip(repetitions, own, strict=True)
+    ]
     ends = [each.value if each.upper is None else max(each.value, each.upper) for each in repetitions]
     uppers = [math.inf if is_rate and _is_least(each) else end for each, end in zip(repetitions, ends, strict=True)]
-    found = widened_interval(interval_of(lowers, uppers), doubts)
+    found = widened_interval(interval_of(lowers, uppers), every)
     if found is None:
         return None
     return MedianInterval(lower=found.lower, upper=finite(found.upper), coverage=found.coverage)

@@ -25,6 +25,7 @@ from typing import Final, Literal
 
 from natgauge.analysis.comparing import Difference, different_parameters
 from natgauge.analysis.ratio_changes import control_margin
+from natgauge.analysis.ratio_verdicts import grave_doubts
 from natgauge.records.comparison import ComparisonRecord, Method, RatioEstimate
 from natgauge.statistics.interim import alpha_spent
 from natgauge.statistics.interval import CONFIDENCE
@@ -155,8 +156,8 @@ def _unlike(first: ComparisonRecord, second: ComparisonRecord, label: str) -> tu
 def _corrected(
     estimate: RatioEstimate, series: HistorySeries, record: ComparisonRecord, number: int, margin: float
 ) -> tuple[float, float]:
-    """Return the interval of point number `number` of a figure; it is open where an end is not known."""
-    if not estimate.ratio or not 0.5 < estimate.level < 1:
+    """Return the interval of point number `number` of a figure; it is open where an end is not known, or in doubt."""
+    if not estimate.ratio or not 0.5 < estimate.level < 1 or grave_doubts(record, [estimate]):
         return 0.0, math.inf
     # Logarithms; infinite = not known.
     below = math.log(estimate.ratio / estimate.low) if estimate.low else math.inf

@@ -16,7 +16,7 @@ from typing import Final
 from natgauge.analysis.change import Change, Changes, Conclusion, matched, side, split, verdict
 from natgauge.analysis.comparing import Difference, different_parameters
 from natgauge.analysis.contrast import Contrast
-from natgauge.analysis.ratio_verdicts import margin_of
+from natgauge.analysis.ratio_verdicts import grave_doubts, margin_of
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_percent
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, GatewayRecord, RatioEstimate
@@ -83,7 +83,11 @@ def _change(
     factor = None if known[0] is None or known[1] is None else ratio_of(known[0], known[1])
     found = None if factor is None else Contrast("ratio", factor.value, factor.interval)
     control = math.prod(control_margin(record, quantity) for record in (first, second))
-    return Change(*pair, _conclusion(pair, kept, found, control, margin), found, *split(kept, every), control)
+    grave = dict.fromkeys((*grave_doubts(first, pair[:1]), *grave_doubts(second, pair[1:])))
+    conclusion = _conclusion(pair, kept, found, control, margin)
+    if grave and conclusion.outcome not in ("not compared", "cannot tell"):
+        conclusion = Conclusion("cannot tell", "doubts", f"doubts could change the answer: {', '.join(grave)}")
+    return Change(*pair, conclusion, found, *split(kept, every), control)
 
 
 def _conclusion(

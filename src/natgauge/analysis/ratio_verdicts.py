@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
-from natgauge.records.comparison import CostVerdict, RatioEstimate
+from natgauge.notes import Note, NoteWord
+from natgauge.records.comparison import ComparisonRecord, CostVerdict, RatioEstimate
 
 #: An interval around 1 says that there is no difference if it ends within so many times `resolve` from 1: one of half
 #: the width `resolve` does so wherever it lies.
 _WITHIN: Final = 2.0
+#: Words of notes on what ended the rounds of a comparison before its answer.
+ENDS: Final = ("ended early", "time used up")
 
 
 def verdict_of(lower: float, upper: float, margin: float, resolve: float) -> CostVerdict:
@@ -76,3 +80,23 @@ def is_narrow(estimate: RatioEstimate, resolve: float, fail_above: float | None)
     """Whether measuring longer would not say more than was asked for: it is answered, by an interval as narrow."""
     narrow = fail_above is not None or (estimate.half_width is not None and estimate.half_width <= resolve)
     return narrow and is_decided(estimate, fail_above)
+
+
+def doubts_of_all(record: ComparisonRecord) -> tuple[Note, ...]:
+    """Return the doubts that could change every cost of a comparison, such as lines of a log that were lost.
+
+    What ended the rounds is none: intervals are those of the rounds that there were.
+    """
+    return tuple(note for note in record.notes if note.grade == "answer" and note.word not in ENDS)
+
+
+def doubts_of(record: ComparisonRecord, estimate: RatioEstimate) -> tuple[Note, ...]:
+    """Return the doubts of a gateway's cost, and of the comparison."""
+    return (*record.gateway(estimate.gateway).doubts.get(estimate.quantity, ()), *doubts_of_all(record))
+
+
+def grave_doubts(record: ComparisonRecord, estimates: Sequence[RatioEstimate]) -> tuple[NoteWord, ...]:
+    """Return the words of the doubts that could change these costs, those of the baseline's rates among them."""
+    of_baseline = [note for one in estimates for note in record.baseline.doubts.get(one.quantity, ())]
+    found = [*doubts_of_all(record), *of_baseline, *(note for one in estimates for note in doubts_of(record, one))]
+    return tuple(dict.fromkeys(note.word for note in found if note.grade == "answer"))

@@ -12,7 +12,7 @@ from natgauge.analysis.change import Change, Changes, Conclusion, matched, side,
 from natgauge.analysis.comparing import Difference, comparable
 from natgauge.analysis.contrast import Contrast, LeftEnds, better, contrast, least_repetitions, left
 from natgauge.errors import UsageError
-from natgauge.figure_text import in_percent, with_noun
+from natgauge.figure_text import in_percent
 from natgauge.records.measurement import FUNCTIONAL, Result
 from natgauge.statistics.interval import CONFIDENCE
 
@@ -102,7 +102,7 @@ def _limits(first: Result, second: Result, kept: Sequence[LeftEnds]) -> str:
 def _few(first: Result, second: Result, found: Contrast) -> str:
     least = least_repetitions()
     return (
-        f"{len(first.repetitions)} and {with_noun(len(second.repetitions), 'repetitions')} give "
+        f"{len(first.repetitions)} and {len(second.repetitions)} repetitions give "
         f"{in_percent(found.interval.coverage)} at "
         f"most; {least} and {least} are enough for {in_percent(CONFIDENCE)}"
     )

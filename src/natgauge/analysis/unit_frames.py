@@ -8,6 +8,7 @@ beside the frames of the value: openings of a mixed load, and broadcasts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -27,7 +28,6 @@ from natgauge.ethernet import (
     tag_octets,
     theoretical_maximum,
 )
-from natgauge.inputs.frame_sizes import mix_text
 from natgauge.metrics import declared
 from natgauge.metrics.loads import FLOOD, NEW_SHARE, SUBSCRIBER_RATES, THROUGHPUT
 from natgauge.metrics.metric import Counted
@@ -35,11 +35,14 @@ from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL
 from natgauge.records.parameters import Parameters
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import summarize
-from natgauge.words import DRAWN, SENDING, Query, Side, sending
+from natgauge.words import DRAWN, SENDING, Query, Side, enumerated, sending
 
 _SIDES: Final[tuple[Side, ...]] = get_args(Side)
 #: A side's share of the frames of the throughput that is no other than the other side's.
 _EVEN: Final = 0.5
+#: Parameters that are mixes of frame sizes, and their form.
+MIXES: Final = ("frame_sizes", "down_frame_sizes")
+_MIX: Final = re.compile(r"\d{1,9}:\d{1,9}(?:,\d{1,9}:\d{1,9})*", re.ASCII)
 #: Units that count the frames of a direction.
 _OF_DIRECTIONS: Final = frozenset({"frames/s", "frames"})
 
@@ -356,6 +359,15 @@ def _segment(parameters: Parameters, name: str, sender: Side, more: int = 0) -> 
     longer = IP_HEADER["ipv6"] - IP_HEADER["ipv4"]
     plain = {side: SEGMENT_OCTETS + (longer if families[side] == "ipv6" else 0) for side in _SIDES}
     return UnitFrame(name, sender, {side: octets + more for side, octets in (sizes or plain).items()})
+
+
+def mix_text(mix: object, unit: str = " octets") -> str:
+    """Return a mix that a record has as people read it: "64, 594 and 1,518 octets (7:4:1)"; no mix as it is."""
+    text = str(mix)
+    if _MIX.fullmatch(text) is None:
+        return f"{text}{unit}"
+    shares = [part.split(":") for part in text.split(",")]
+    return f"{enumerated([f'{int(size):,}' for size, _ in shares])}{unit} ({':'.join(weight for _, weight in shares)})"
 
 
 def mix_of(parameters: Parameters) -> str:

@@ -123,6 +123,8 @@ def audit(
                 knobs=cell.device.named(),
                 pool=0 if setup.address_plan.pool is None else setup.address_plan.pool.count,
                 teams=teams,
+                accepted={name: setup.recipe.ports_of(name) for name in TRANSPORTS},
+                control_by=setup.recipe.usual_transport,
                 configured={} if device is None else device.files,
             )
             examiner.network.resolve()
@@ -159,14 +161,10 @@ def audit(
 
 
 def exit_status(record: AuditRecord, fail_on: Literal["must", "should"] | None) -> int:
-    """Return 12 if the gateway fails a requirement of this level, 5 if there is no verdict and something was not seen.
-
-    A gateway to which no requirement applies, such as plain forwarding, has 0.
-    """
+    """Return 12 if the gateway fails a requirement of this level, 5 if nothing of it was seen, otherwise 0."""
     if fail_on is not None and record.failed(level=fail_on):
         return FAILED
-    verdicts = {one.verdict for one in record.requirements if one.is_decided or one.verdict == "not seen"}
-    return UNSEEN if verdicts == {"not seen"} else 0
+    return UNSEEN if record.saw_nothing else 0
 
 
 def _with_pool(setup: Setup, observer: Stages, profile: str) -> Setup:

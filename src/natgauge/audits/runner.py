@@ -23,9 +23,9 @@ from natgauge.words import Transport
 def reachable(examiner: Examiner) -> bool:
     """Open a flow, or another one if the first is refused."""
     with suppress(NotSeenError):
-        examiner.open(examiner.endpoint(), examiner.remote())
+        examiner.open(examiner.endpoint(), examiner.remote(again=True))
         return True
-    examiner.open(examiner.endpoint(), examiner.remote())
+    examiner.open(examiner.endpoint(), examiner.remote(again=True))
     return True
 
 

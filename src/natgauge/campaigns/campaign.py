@@ -27,6 +27,7 @@ from natgauge.cleaning import cleanup
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.gateways.recipe import digest
 from natgauge.host import machine
+from natgauge.labs.common import locks
 from natgauge.measurements.conditions import moving_facts
 from natgauge.measurements.prepared import LabBench, MakeBench
 from natgauge.records.campaign import LEAST_ESTIMATE, MOST_ESTIMATE, CampaignCell, CampaignMeasurement, CampaignRecord
@@ -85,6 +86,7 @@ class RunOrder:
     Attributes:
         out: folder of the campaign; None = `results/<name of the plan>`.
         only: names or patterns of cells; empty = all.
+        lab_name: name of the lab; None = the plan's.
         elsewhere: what measures the campaign's repetitions; None = this process.
     """
 
@@ -94,7 +96,18 @@ class RunOrder:
     only: Sequence[str] = ()
     retry_broken: bool = False
     host_name: bool = False
+    lab_name: str | None = None
     elsewhere: WhereMeasured | None = None
+
+    def read(self) -> plans.Plan:
+        """Read the plan."""
+        plan = plans.read(self.plan)
+        return plan if self.lab_name is None else plan.in_lab(self.lab_name)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the campaign."""
+        return self.out or RESULTS / self.read().name
 
 
 def orders(plans_of: Sequence[Path], order: RunOrder) -> list[RunOrder]:
@@ -113,7 +126,7 @@ def orders(plans_of: Sequence[Path], order: RunOrder) -> list[RunOrder]:
         raise UsageError(f"--only: {order.only[0]}: names a cell of one plan, and {len(plans_of)} are given; give one")
     every: dict[str, RunOrder] = {}
     for path in plans_of:
-        plan = plans.read(path)
+        plan = replace(order, plan=path).read()
         if order.elsewhere is None:
             checked_estimate(points(plan, str(path)), str(path))
         if plan.name in every:
@@ -130,8 +143,7 @@ def orders(plans_of: Sequence[Path], order: RunOrder) -> list[RunOrder]:
 def has_begun(order: RunOrder) -> bool:
     """Whether the folder of an order holds a campaign; false where its plan cannot be read."""
     with suppress(NatgaugeError):
-        folder = order.out or RESULTS / plans.read(order.plan).name
-        return (folder / CAMPAIGN).exists()
+        return (order.folder / CAMPAIGN).exists()
     return False
 
 
@@ -143,7 +155,7 @@ def run(
     Args:
         make_bench: makes benches; None = benches in labs.
     """
-    plan = plans.read(order.plan)
+    plan = order.read()
     folder = order.out or RESULTS / plan.name
     begun = _begun(folder, order.plan, resume=order.resume)
     seed = secrets.randbelow(2**63) if plan.seed is None else plan.seed
@@ -167,7 +179,7 @@ def run(
         with begins, _marked_as_begun():
             if begun is None:
                 _make_folder(folder)
-            with Journal(folder) as journal:
+            with locks.kept(), Journal(folder) as journal:
                 if begun is None:
                     _begin(journal, plan, setup, seed)
                 session = Session(
@@ -319,6 +331,7 @@ def _refuse_other(plan: plans.Plan, begun: CampaignRecord, folder: Path) -> None
             f"campaign: {folder} was begun by natgauge {begun.natgauge}, this is {VERSION}, which may measure "
             "otherwise; go on with that version, or begin a new campaign: --out"
         )
+    plan = plan.begun_as(begun.plan)
     if begun.sha256 not in plan.digests:
         now = plan.content(exclude_none=True)
         other = ", ".join(name for name in {**begun.plan, **now} if begun.plan.get(name) != now.get(name))

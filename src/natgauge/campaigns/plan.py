@@ -29,6 +29,8 @@ from natgauge.procedures.kit.settings import Profile
 _MOST_VALUES: Final = 1000
 #: Most measurements of a cell, ten times as many as there are metrics.
 _MOST_MEASUREMENTS: Final = 200
+#: The key of the part `lab` with the name of the lab.
+_LAB_NAME: Final = "lab_name"
 #: What pydantic calls a key that is none.
 _UNKNOWN: Final = "extra_forbidden"
 #: What it calls a word that is none of those which a value may be, too.
@@ -113,6 +115,20 @@ class Plan(BaseModel):
             if name in known and isinstance(value, str) and isinstance(of_files := known[name].type, FileText):
                 placed[name] = of_files.within(self._folder, value)
         return placed
+
+    def in_lab(self, name: str | None) -> Plan:
+        """Return the plan with this name of its lab; None = the name that labs have by default."""
+        rest = {key: value for key, value in self.lab.items() if key != _LAB_NAME}
+        return self.model_copy(update={"lab": rest if name is None else {**rest, _LAB_NAME: name}})
+
+    def begun_as(self, begun: Mapping[str, Any]) -> Plan:
+        """Return the plan with what is no condition of its figures as the `begun` content has it.
+
+        The order of the cells follows from the seed, and no figure from the names of the plan and of its lab.
+        """
+        lab = begun.get("lab")
+        named = self.in_lab(lab.get(_LAB_NAME) if isinstance(lab, dict) else None)
+        return named.model_copy(update={"name": begun.get("name", self.name)})
 
     def keep(self, text: str) -> None:
         """Note the text of the plan's file."""

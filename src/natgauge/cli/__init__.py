@@ -221,7 +221,8 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
         folder = "" if error.evidence is None else shlex.quote(str(error.evidence))
         more = f"; natgauge explain {folder} shows the trials before it" if folder else ""
         # Notes are errors that followed the first one, for example while everything was undone.
-        errors = "; then: ".join([str(error), *getattr(error, "__notes__", ())])
+        text = f"{error}{_another(arguments, error.another)}"
+        errors = "; then: ".join([text, *getattr(error, "__notes__", ())])
         return f"{errors}{more}", error.exit_status
     except EndedBySignal as error:
         return _ended(error)
@@ -232,6 +233,16 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
         sys.stderr.close()
         return "", 141
     return "", status if isinstance(status, int) else 0
+
+
+def _another(arguments: Sequence[str], name: str) -> str:
+    """The option of the command by which the user chooses another value, as the end of an error; empty without one."""
+    command: click.Command = app
+    for word in arguments:
+        if isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), word) or command
+    options = [option for each in command.params if each.name == name for option in each.opts]
+    return f", or choose another: {options[0]}" if name and options else ""
 
 
 def _ended(error: EndedBySignal) -> tuple[str, int]:

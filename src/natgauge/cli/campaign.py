@@ -16,9 +16,10 @@ import cloup
 
 from natgauge.cli.access import access_options, warn
 from natgauge.cli.exit_statuses import status_of
+from natgauge.cli.names import LAB
 from natgauge.cli.say import say, wrapped
 from natgauge.durations import duration
-from natgauge.errors import NatgaugeError, UsageError
+from natgauge.errors import FaultError, NatgaugeError, UsageError
 
 #: Exit statuses of errors.
 _ERRORS: Final = (2, 3, 4)
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     help="Run only this cell, or the cells that match a pattern such as 'nft*'; repeatable.",
 )
 @click.option("--retry-broken", is_flag=True, help="With --resume: repeat the measurements that are marked broken.")
+@click.option("--lab-name", type=LAB, metavar="NAME", help="Name of the lab, in place of the plan's lab_name.")
 @click.option(
     "--on",
     metavar="WHERE",
@@ -61,6 +63,7 @@ def command(
     resume: bool,
     only: Sequence[str],
     retry_broken: bool,
+    lab_name: str | None,
     on: str | None,
     certificates: Path | None,
     insecure: bool,
@@ -93,10 +96,27 @@ def command(
         only=only,
         retry_broken=retry_broken,
         host_name=host_name,
+        lab_name=lab_name,
         elsewhere=elsewhere,
     )
+
+    def way_on(why: str = "") -> None:
+        """Print the command that goes on: nothing is lost, and what --retry-broken began again is no longer broken."""
+        values = {
+            "--out": out, "--lab-name": lab_name, "--on": on, "--certificates": certificates,
+        }  # fmt: skip
+        words = [word for name, value in values.items() if value is not None for word in (name, str(value))]
+        words += [word for cell in only for word in ("--only", cell)]
+        # Of several plans, those that have not begun begin.
+        goes_on = len(plans) > 1 or campaign.has_begun(order)
+        switches = {"--insecure": insecure, "--host-name": host_name, "--verbose": verbose, "--resume": goes_on}
+        words += [name for name, is_on in switches.items() if is_on]
+        how = "continue" if goes_on else "begin again"
+        say(f"natgauge: {why}{how} with: natgauge run {shlex.join([*map(str, plans), *words])}", err=True)
+
     warn(insecure=insecure and on is not None)
     statuses = [0]
+    has_stopped = False
     try:
         for each in campaign.orders(plans, order):
             try:
@@ -107,24 +127,35 @@ def command(
                     raise
                 say(f"natgauge: {each.plan}: {error}", err=True)
                 statuses.append(error.exit_status)
+                has_stopped = has_stopped or _can_go_on(error)
     except PlanError as error:
         return complaints.complain(error)
-    except Exception:
+    except Exception as error:
+        if isinstance(error, NatgaugeError) and _can_go_on(error) and campaign.has_begun(order):
+            way_on(f"stopped after {_done(order)}; ")
         raise
     except BaseException:
-        # A signal: everything is undone, and nothing is lost. What --retry-broken began again is no longer broken.
-        values = {"--out": out, "--on": on, "--certificates": certificates}
-        words = [word for name, value in values.items() if value is not None for word in (name, str(value))]
-        words += [word for cell in only for word in ("--only", cell)]
-        # Of several plans, those that have not begun begin.
-        goes_on = len(plans) > 1 or campaign.has_begun(order)
-        switches = {"--insecure": insecure, "--host-name": host_name, "--verbose": verbose, "--resume": goes_on}
-        words += [name for name, is_on in switches.items() if is_on]
-        how = "continue" if goes_on else "begin again"
-        say(f"natgauge: {how} with: natgauge run {shlex.join([*map(str, plans), *words])}", err=True)
+        # A signal: everything is undone.
+        way_on()
         raise
+    if has_stopped:
+        way_on()
     # An error weighs more than a verdict.
     return max(statuses, key=lambda status: (status in _ERRORS, status))
+
+
+def _can_go_on(error: NatgaugeError) -> bool:
+    """Whether a campaign that an error ended goes on where its reason is gone: no question is wrong, nor natgauge."""
+    return error.begun and not isinstance(error, UsageError | FaultError)
+
+
+def _done(order: RunOrder) -> str:
+    """How much of a campaign is done."""
+    from natgauge.campaigns.status import status
+
+    every = status(order.folder).measurements
+    done = sum(each.done for each in every)
+    return f"{done} of {done + sum(each.left for each in every)} repetitions"
 
 
 def _run(order: RunOrder, *, verbose: bool) -> int:

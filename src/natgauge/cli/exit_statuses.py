@@ -29,7 +29,7 @@ EXIT_STATUSES: Final = (
     ExitStatus(2, "wrong arguments or a wrong plan"),
     ExitStatus(3, "this host cannot do it"),
     ExitStatus(4, "engine, lab or device failed"),
-    ExitStatus(5, "a result cannot be compared or decided", ("diff", "size", "measure", "run")),
+    ExitStatus(5, "a result cannot be compared or decided", ("audit", "diff", "size", "measure", "run")),
     ExitStatus(10, "a gateway costs more than --fail-above", ("compare",)),
     ExitStatus(11, "undecided after --most-seconds", ("compare",)),
     ExitStatus(12, "a gateway fails a requirement of --fail-on", ("audit",)),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from natgauge import outputs
-from natgauge.cli.say import document, say, wrapped
+from natgauge.cli.say import document, say, say_copies, wrapped
 from natgauge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ def show(
     share = _MARGIN if margin is None else margin
     if not 0 <= share < 1:
         raise UsageError(f"report: --margin {share:g} is not from 0 to below 1 (100%); give a share such as 5%")
-    comparisons = find_results.find(folders, as_labelled=True).comparisons
+    collected = find_results.find(folders, as_labelled=True)
+    say_copies(collected)
+    comparisons = collected.comparisons
     if not comparisons:
         raise UsageError("report: --history: the folders hold no comparison; name results of natgauge compare")
     every = history(dated(comparisons), share)

@@ -16,7 +16,7 @@ from natgauge import outputs
 from natgauge.cli import over_commits
 from natgauge.cli.generator import SHARE
 from natgauge.cli.names import AGAINST, PUBLISHED
-from natgauge.cli.say import COLOURS, document, say, wrapped
+from natgauge.cli.say import COLOURS, document, say, say_copies, wrapped
 from natgauge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _FORMS: Final[Mapping[str, str]] = {
 
 #: Forms with answers in words.
 _FOR_PEOPLE: Final = frozenset({"text", "markdown"})
-#: Papers have those that compare, and why they are not sure, below the table.
+#: Papers have those that compare, what these leave out, and why they are not sure, below the table.
 _WITH_ANSWERS: Final = _FOR_PEOPLE | {"latex"}
 #: Forms without words of the user's own.
 _FOR_PROGRAMS: Final = frozenset({"csv", "json"})
@@ -209,6 +209,7 @@ def command(*, folders: tuple[Path, ...], title: str, note: str, **options: Any)
     for folder in collected.unended:
         left_out = "without result" if has_failed else "left out"
         say(f"natgauge: {folder}: {left_out}, because its measurement did not end", err=True)
+    say_copies(collected)
     if wanted.html is None:
         _say_what_goes_on(collected)
     _write_files(collected, wanted, own)
@@ -346,10 +347,12 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
     from natgauge.reports.answers import Sentence, answers, thresholds
 
     results, against = collected.results, wanted.against
-    if form == "csv":
-        return str(_view(form).table(results))
     of = replace(collected, comparisons=(), audits=())
     lacks = failures.lacks_of(of)
+    if form == "csv":
+        from natgauge.reports import csv_table
+
+        return csv_table.table(results, list(failures.missing_of(of, lacks)))
     if form in _FOR_PEOPLE and _is_for_many(results, wanted):
         shown = replace(many.sheet(results, failures.broken_of(of, lacks)), leads=against is not None)
         if shown.leads:
@@ -364,14 +367,12 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
     if against is None and form == "draft":
         measured = draft.render(shown)
     else:
-        paper = form == "latex"
-        lacking = list(failures.without_result(of, lacks, for_paper=paper)) if form in _WITH_ANSWERS else []
-        if paper:
-            shown = replace(shown, notes=(*lacking, *shown.notes))
-        sentences = [*answers(results), *map(Sentence, lacking)] if form in _WITH_ANSWERS else []
+        without = failures.without_result(of, lacks, for_paper=form == "latex")
+        gaps = [Sentence(text, is_gap=True) for text in without]
+        sentences = [*answers(results), *gaps] if form in _WITH_ANSWERS else []
         if shown.leads:
             # Its cells are the figures, and its last column their doubts.
-            sentences = [one for one in sentences if one.certainty is not None or one.text in lacking]
+            sentences = [one for one in sentences if one.certainty is not None or one.is_gap]
         measured = _answered(form, sentences, shown, of, own)
     others = tables_of(wanted.published, results)
     return f"Measured here:\n{measured}\n\n{others}" if others else measured
@@ -400,7 +401,7 @@ def _answered(form: str, sentences: Sequence[Sentence], shown: Sheet, collected:
         texts = [*(sentence.text for sentence in sentences), not_sure(sentences, listed=bool(shown.doubts)), measured]
         return markdown.answered(list(filter(None, texts)), shown)
     if form == "latex":
-        compared = [one for one in sentences if one.certainty is not None]
+        compared = [one for one in sentences if one.certainty is not None or one.unlike or one.is_gap]
         said = filter(None, [*(one.text for one in compared), not_sure(compared, listed=bool(shown.doubts))])
         shown = replace(shown, notes=(*said, *shown.notes))
     return _rendered(form, shown, collected, own)

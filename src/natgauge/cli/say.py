@@ -17,6 +17,7 @@ from natgauge.plain_text import visible
 
 if TYPE_CHECKING:
     from natgauge.finding import Finding
+    from natgauge.reports.collected import StoredResults
 
 #: Colours of the verdicts of audits, with their marks.
 COLOURS: Final = {"✗ fails": "red", "? not seen": "yellow", "✓ meets": "green"}
@@ -68,3 +69,9 @@ def wrapped(text: str) -> str:
     from natgauge import tables
 
     return tables.wrapped(text, tables.columns()) if sys.stdout is not None and sys.stdout.isatty() else text
+
+
+def say_copies(collected: StoredResults) -> None:
+    """Print which results were left out because they are copies of others."""
+    if collected.without_copies:
+        say(f"natgauge: {collected.without_copies}", err=True)

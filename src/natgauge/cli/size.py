@@ -13,7 +13,7 @@ from natgauge import outputs
 from natgauge.cli.exit_statuses import epilog
 from natgauge.cli.generator import ValueType
 from natgauge.cli.names import WholeRange
-from natgauge.cli.say import document, say
+from natgauge.cli.say import document, say, say_copies
 from natgauge.errors import UsageError
 from natgauge.inputs import types
 
@@ -101,6 +101,7 @@ def command(
     if as_json and is_page:
         raise UsageError("size: --json: standard output has the page; leave one out, or name a file with --html")
     collected = find_results.find(folders, failed=html is not None)
+    say_copies(collected)
     results = collected.results
     found = sizing.sized(results, asked)
     takes_ports = any(one.asked.entries is not None for one in found)

@@ -16,13 +16,21 @@ from natgauge.analysis.ratio_verdicts import is_decided, is_narrow
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.method import ComparisonMethod, Findings, NotMadeAgainError
-from natgauge.comparisons.request import CompareOptions, gateway_inputs, goal_of, read_gateways, with_usual_options
+from natgauge.comparisons.request import (
+    CompareOptions,
+    gateway_inputs,
+    goal_of,
+    read_gateways,
+    traffic_of_rules,
+    with_usual_options,
+)
 from natgauge.durations import duration
 from natgauge.errors import UsageError
 from natgauge.figure_text import nanoseconds, with_noun
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
 from natgauge.inputs.input import inputs_of
+from natgauge.labs.common import locks
 from natgauge.notes import Note
 from natgauge.paired.slices import read_quantities
 from natgauge.procedures.kit.time_budget import TimeBudget
@@ -125,6 +133,8 @@ class ComparisonRun:
         self.options = replace(options, seed=seed)
         self.quantities = read_quantities(str(options.quantities))
         self._recipe = gateways[0].recipe.name
+        unlike = traffic_of_rules(gateways)
+        self._settings_notes = [] if unlike is None else [Note("settings", unlike)]
         self._devices = {gateway.label: gateway.recipe.length for gateway in gateways}
         self._observer, self._on_interim = observer, on_interim
         self._ended_by: NotMadeAgainError | None = None
@@ -139,7 +149,7 @@ class ComparisonRun:
         check_host()
         store = Store.create(results, "compare", self._recipe)
         with store.evidence():
-            with reliance_kept(), self.method:
+            with locks.kept(), reliance_kept(), self.method:
                 self._began = round(time.time(), 3)
                 store.write_plan({**asdict(self.options), **self.method.conditions()})
                 store.write_environment({"machine": machine.facts(), "devices": self.method.devices()})
@@ -195,6 +205,7 @@ class ComparisonRun:
             slices=findings.slices,
             notes=(
                 *self.method.notes,
+                *self._settings_notes,
                 *length_notes(self._devices, findings.forwarding_nanoseconds),
                 *log_notes(findings.parameters),
                 *self._end_notes(seconds, rounds, ours),

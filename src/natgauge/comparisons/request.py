@@ -24,7 +24,7 @@ from natgauge.records.comparison import commit_of
 from natgauge.setup.cell import inputs_of_part, place_inputs
 from natgauge.trial.question import ask, command
 from natgauge.trial.rounds import reasons_not_timed
-from natgauge.words import QUANTITIES, Placement, Quantity
+from natgauge.words import QUANTITIES, Placement, Quantity, listed
 
 #: Parts of a cell whose inputs may follow a gateway's name or be given for all gateways.
 _PARTS: Final = ("traffic", "device")
@@ -264,8 +264,11 @@ def read_gateways(
         )
     given = {name: value for name, value in shared.items() if value is not None}
     gateways: list[ComparedGateway] = []
-    for name, label in zip(names, names if labels is None else _labels(labels, len(names)), strict=True):
-        gateway = replace(_read(name, given), label=label)
+    parts = [_parts(name) for name in names]
+    like = next((recipe for recipe, _ in parts if recipe.names_traffic), parts[0][0])
+    called = names if labels is None else _labels(labels, len(names))
+    for (recipe, own), label in zip(parts, called, strict=True):
+        gateway = ComparedGateway(label, recipe, ask(_METRIC, recipe.origin, {**given, **own}, like=like.origin))
         alike = sum(
             other.label.removesuffix(f" ({number})") == gateway.label for number, other in enumerate(gateways, start=1)
         )
@@ -292,15 +295,29 @@ def gateway_inputs() -> dict[str, Input]:
     return inputs | {input_.name: input_ for input_ in inputs_of_part("lab") if input_.name in _OF_CELL}
 
 
-def _read(name: str, shared: Mapping[str, object]) -> ComparedGateway:
+def traffic_of_rules(gateways: Sequence[ComparedGateway]) -> str | None:
+    """Return whose traffic all have, where the recipes name unlike ones; None = nothing to say."""
+    naming = [gateway for gateway in gateways if gateway.recipe.names_traffic]
+    asked = [(each.question.cell.traffic.transport, each.question.cell.traffic.destination_ports) for each in naming]
+    others = [
+        each.label
+        for each, traffic in zip(naming, asked, strict=True)
+        if traffic == asked[0] and traffic[1] != each.recipe.usual_ports(traffic[0])
+    ]
+    if not others or asked[0][1] != naming[0].recipe.usual_ports(asked[0][0]):
+        return None
+    return f"all gateways had the traffic that the recipe of {naming[0].label} names, not that of {listed(others)}"
+
+
+def _parts(name: str) -> tuple[Recipe, dict[str, object]]:
+    """Return the recipe of a gateway and its own settings."""
     matched = _SETTINGS.fullmatch(name)
     own: dict[str, object] = {}
     for setting, text in _settings(matched["settings"] if matched else ""):
         if setting in own:
             raise UsageError(f"{name}: setting {setting} is there twice; leave one out")
         own[setting] = _value(name, setting, text)
-    recipe = load(matched["gateway"] if matched else name)
-    return ComparedGateway(name, recipe, ask(_METRIC, recipe.origin, {**shared, **own}))
+    return load(matched["gateway"] if matched else name), own
 
 
 def _settings(text: str) -> Iterable[tuple[str, str]]:

@@ -165,6 +165,18 @@ DOUBTS: Final = (
         limit="the time between two readings of the count, not the device",
     ),
     Doubt(
+        word="as fast as opened",
+        grade="answer",
+        about="repetition",
+        meaning=(
+            "expiry: the connections went as fast as the tester had opened or closed them, within 10 %, as those of "
+            "exact timers do. The gateway may be faster"
+        ),
+        remedy="Open the connections faster (--connection-rate).",
+        leaves="at least",
+        limit="the rate at which the connections were opened, not the device",
+    ),
+    Doubt(
         word="excused frames",
         grade="interval",
         about="trial",
@@ -184,6 +196,16 @@ DOUBTS: Final = (
             "frames; the gateway's own figure lies between the two. Also: trials were so short (less than 2 s) that a "
             "stall too short to be seen may be the whole 99.9th percentile"
         ),
+    ),
+    Doubt(
+        word="load too high",
+        grade="answer",
+        about="trial",
+        meaning=(
+            "delays: the gateway failed the trial at the load of the value: it lost frames, which have no delay, or "
+            "held the sender up, so that the load was less. Delays are of those that came; `value` is the share lost"
+        ),
+        remedy="Measure at lower --loads, or with the device's own --throughput-rate.",
     ),
     Doubt(
         word="batches",

@@ -277,6 +277,33 @@ class Recipe(RecipeTable):
         return self.model_copy(update={"knobs": self.knobs.of(transport), "chain": chain})
 
     @property
+    def usual_transport(self) -> Transport:
+        """Transport of test frames for which none is chosen."""
+        return "udp" if "udp" in self.transports else self.transports[0]
+
+    @property
+    def destination_ports(self) -> Mapping[Transport, str]:
+        """The only ports outside to which one of its devices lets connections go, by transport; see `GatewayLimits`."""
+        every = (played.limits.destination_ports for played in self.of_devices(1))
+        return {name: text for ports in every for name, text in ports.items()}
+
+    def ports_of(self, transport: Transport) -> tuple[int, ...]:
+        """The only ports outside to which its rules let connections of a transport go; empty = any."""
+        parts = (part.partition("-") for part in self.destination_ports.get(transport, "").split(",") if part)
+        return tuple(dict.fromkeys(each for low, _, high in parts for each in range(int(low), int(high or low) + 1)))
+
+    @property
+    def names_traffic(self) -> bool:
+        """Whether it says which frames its rules accept, so that the usual ones would be dropped."""
+        return bool(self.destination_ports) or "udp" not in self.transports
+
+    def usual_ports(self, transport: object) -> str | None:
+        """Ports outside to which test frames go where none are chosen: the first of those; None = any."""
+        return next(
+            (ports.partition(",")[0] for name, ports in self.destination_ports.items() if name == transport), None
+        )
+
+    @property
     def half(self) -> bool:
         """Whether it is one half of a chain, whose other half the tester emulates."""
         return self.relay_alone or self.edges_alone

@@ -41,7 +41,8 @@ Paths = tuple[Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")], ...]
 Snippet = Annotated[str, Field(min_length=1)]
 Pieces = tuple[Snippet, ...]
 Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
-Port = Annotated[int, Field(ge=1, le=65535)]
+LAST_PORT: Final = 65535
+Port = Annotated[int, Field(ge=1, le=LAST_PORT)]
 
 
 class RecipeTable(BaseModel):
@@ -100,6 +101,13 @@ def _pool(text: str) -> str:
     return text
 
 
+def _ports(text: str) -> str:
+    for first, _, last in (each.partition("-") for each in text.split(",")):
+        if not 1 <= int(first) <= int(last or first) <= LAST_PORT:
+            raise ValueError(f"ports are 1 to {LAST_PORT}, the lower one of a range first")
+    return text
+
+
 class GatewayLimits(RecipeTable):
     """Limits that no knob changes.
 
@@ -118,6 +126,8 @@ class GatewayLimits(RecipeTable):
         own_xdp: whether the gateway has XDP programs at its interfaces, so that no other program can be there.
         pool4: outside addresses "A-B" that the gateway's rules name, which the lab then has; None = those of the lab.
         port_blocks: blocks of outside ports that it gives to inside hosts; None = its hosts share the ports.
+        destination_ports: by transport, the only ports outside to which its rules let connections go, such as
+            "443,8000-8080"; test frames go to the first part, flows of audits to all. A transport without goes to any.
     """
 
     source_addresses: Number | None = None
@@ -133,6 +143,10 @@ class GatewayLimits(RecipeTable):
     own_xdp: bool = False
     pool4: Annotated[str, AfterValidator(_pool)] | None = None
     port_blocks: PortBlocks | None = None
+    destination_ports: dict[
+        Literal["udp", "tcp"],
+        Annotated[str, Field(pattern=r"^\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*$"), AfterValidator(_ports)],
+    ] = Field(default_factory=dict)
 
     @property
     def reuses_ports(self) -> bool:

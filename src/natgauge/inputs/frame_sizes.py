@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from natgauge.inputs.checks import wrong
-from natgauge.words import enumerated
 
 #: The most sizes that the engine takes, and the most consecutive frames that have a mix's shares.
 MOST_SIZES: Final = 8
 MOST_WEIGHT: Final = 1000
-#: Parameters that are mixes.
-MIXES: Final = ("frame_sizes", "down_frame_sizes")
 _SHARE: Final = re.compile(r"\s*(\d{1,9})\s*:\s*(\d{1,9})\s*", re.ASCII)
 _FORM: Final = "write SIZE:WEIGHT,... with whole numbers, such as 64:7,594:4,1518:1"
 
@@ -48,16 +45,6 @@ class SizeMix:
     def longer(self, octets: int) -> SizeMix:
         """Return the mix of the same frames on a link where each has more octets, or fewer."""
         return SizeMix(tuple((size + octets, weight) for size, weight in self.shares))
-
-
-def mix_text(mix: object, unit: str = " octets") -> str:
-    """Return a mix that a record has as people read it: "64, 594 and 1,518 octets (7:4:1)"; no mix as it is."""
-    try:
-        shares = read_mix(str(mix)).shares
-    except ValueError:
-        return f"{mix}{unit}"
-    sizes = enumerated([f"{size:,}" for size, _ in shares])
-    return f"{sizes}{unit} ({':'.join(str(weight) for _, weight in shares)})"
 
 
 def parse_frame_sizes(name: str, text: str) -> SizeMix:

@@ -17,6 +17,8 @@ from natgauge.words import MOST_OUTSIDE_ADDRESSES, Order, Side, Transport
 DEFAULT_LAB: Final = "netns"
 #: Options that draw the space of four tuples.
 RANGES: Final = ("source_addresses", "source_ports", "destination_addresses", "destination_ports")
+#: Options with mixes of frame sizes.
+MIXES: Final = ("frame_sizes", "down_frame_sizes")
 #: "A" or "A-B".
 _RANGE: Final = Text("A-B")
 _SIZES: Final = Text("SIZE:WEIGHT,...")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
 from natgauge.inputs.question import Question
+from natgauge.labs.common import locks
 from natgauge.measurements.making import keep, of_repetitions, write_conditions
 from natgauge.measurements.prepared import LabBench, Prepared
 from natgauge.records.measurement import Result
@@ -79,7 +80,7 @@ def answer(
             every.append(each.prepared(ready))
             return [ready]
 
-        with reliance_kept(), FreshLabs(_benches(question, bench, observer), start) as labs:
+        with locks.kept(), reliance_kept(), FreshLabs(_benches(question, bench, observer), start) as labs:
             facts = machine.facts(host_name=host_name)
             write_conditions(store, every[0].parameters, bench.recipe, facts, every[0].device)
             # The first bench may have found that the device works in processes, which changes the settings.

@@ -87,8 +87,8 @@ class Metric:
         value_figure: name of the figure that is the value itself; empty = no figure is.
         figures: further figures that a table or an answer shows.
         sampled_between: names of the figures that say between which values the sample of one repetition, the bucket of
-            its percentile, or INVALID periods let its value be; where one alone is known, the other is not. None = the
-            value has no such ends.
+            its percentile, INVALID periods or single lost frames let its value be; where one alone is known, the other
+            is not. None = the value has no such ends.
         traffic: options of the traffic that are chosen so where the user names none of its ranges, by name.
         moved_by: parameters that move the figure of this metric, but not of others: `TESTER_RATES` of a metric whose
             trials are sent at the tester's highest rate. Results that differ in one are not compared.

@@ -120,6 +120,7 @@ SYSTEM_RECOVERY: Final = Metric(
     better="lower",
     does="loses frames for {value} after an overload",
     best="recovers soonest from an overload",
+    sampled_between=("recovery_ms_lowest", "recovery_ms_highest"),
     moved_by=TESTER_RATES,
 )
 

@@ -12,6 +12,9 @@ device gives each state a time-out of its own.
 A device may count a connection that has timed out until it inspects its table. Linux does so about once a minute, so
 the count must be read for that much longer than the time-outs, and the rate is that of the inspection. It depends on
 when the inspection falls, so one repetition says nothing of another one.
+
+A device whose timers are exact forgets connections as fast as they were opened, or closed, and says no more of itself
+than that it can. Such a rate is the tester's.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.figure_text import in_percent
+from natgauge.figure_text import in_percent, number
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability, CountAt
 from natgauge.metrics.connections import EXPIRY
@@ -32,10 +35,13 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.trials import Trial
 from natgauge.words import Close, TcpState, Verdict
 
 #: The rate is taken between these shares of N.
 FROM_SHARE, TO_SHARE = 0.9, 0.1
+#: A fall that lasts as long as the opening of its connections, but for this share, may be that of exact timers.
+AS_OPENED = 0.1
 #: Of fewer connections the rate is that of the moments at which they were opened.
 LEAST_CONNECTIONS = 100
 
@@ -128,8 +134,22 @@ class _Expiry(HeldConnections[ExpirySettings]):
             return self.measurement(
                 fallen / longest, figures=figures, notes=[Note("between readings", text)], series=rows
             )
+        begun_in = fallen * _interval(outcome)
+        if abs(end - begin - begun_in) <= AS_OPENED * begun_in:
+            text = (
+                f"the connections expired as fast as the tester began their time-outs, {number(fallen / begun_in)} "
+                "connections/s: exact timers do that, and the device may be faster"
+            )
+            notes = [Note("as fast as opened", text)]
+            return self.measurement(fallen / (end - begin), figures=figures, notes=notes, series=rows)
         figures["rate_highest"] = fallen / shortest
         return self.measurement(fallen / (end - begin), figures=figures, series=rows)
+
+
+def _interval(outcome: Trial) -> float:
+    """Return the time in s between two connections' frames of the phase in which their time-outs began."""
+    counts = next(iter(outcome.phase2.values()), outcome.phase1)
+    return counts.sending_seconds / max(1, counts.offered_frames)
 
 
 def crossing(readings: Sequence[CountAt], at: int, level: float) -> float:

@@ -25,6 +25,7 @@ from natgauge.procedures.kit.measure.delay_metrics import (
     Timing,
     longer_trials,
     together_note,
+    too_high_note,
     unseen_stalls_note,
 )
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -40,6 +41,7 @@ from natgauge.procedures.kit.search.late_frames import rounded_up
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.records.repetition import Row
 from natgauge.trials import Phase2Plan, Trial, TrialPlan
+from natgauge.words import Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +59,7 @@ class FirstPacketDelaySettings(Phase1Settings):
 
     def first_plan(self, rate: float, *, alone: bool) -> TrialPlan:
         """A trial that opens connections at this rate, and times the frames that do."""
-        return replace(self.phase1_plan(rate), record_delays=True, single_frames=alone)
+        return replace(self.phase1_plan(rate), record_delays=True, at_rate=True, single_frames=alone)
 
     def later_plan(self, phase1_rate: float, rate: float, *, alone: bool) -> TrialPlan:
         """A trial that times frames at this rate over established connections."""
@@ -113,6 +115,8 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
             own = {**self._figures(opened, "first", share), **self._figures(used, "later", share)}
             if not figures and opened is not None:
                 figures = {**own, **_TIMING.of_headline(opened.delays.values())}
+                if opened.verdict is Verdict.FAIL:
+                    self.repetition_notes.append(too_high_note(opened, share, deciding_counts(opened)))
             if opened is not None:
                 rows.append({"load_percent": share * 100, "rate": rate, "verdict": str(opened.verdict), **own})
         return self.measurement(figures["first_typical_us"], figures=figures, series=rows)
@@ -121,8 +125,11 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
         """Run a trial; a phase 1 that is timed prepares nothing, so it is not slowed down."""
         return self.runner.run(plan, load, bounds) if plan.phase2 is None else super().trial(load, plan, bounds)
 
-    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
-        return [self._full_note(), *self._wait_notes(), *tolerance_note(self.settings.loss_tolerance)]
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
+        attempts = (attempt for each in measurements for attempt in each.attempts)
+        # The first delay of a TCP connection is that of all its messages.
+        passages = max((len(attempt.outcome.phase1.messages) for attempt in attempts), default=0)
+        return [self._full_note(), *self._wait_notes(max(1, passages)), *tolerance_note(self.settings.loss_tolerance)]
 
     def _full_note(self) -> Note:
         """What 100 % is; a doubt where it is only what the device surely reaches."""
@@ -138,7 +145,7 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
         )
         return Note("connection rate doubted", text)
 
-    def _wait_notes(self) -> list[Note]:
+    def _wait_notes(self, passages: int) -> list[Note]:
         """Notes on the part of first and later delays that may not be the device's own."""
         settings, full = self.settings, self.preparation.connection_rate
         placement, loads = settings.placement, shares("loads", settings.loads)
@@ -149,7 +156,7 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
             return f"{rounded_up(least * fastest):,} connections or more (--connections)"
 
         return [
-            *together_note(placement, loads, full, "connection rate"),
+            *together_note(placement, loads, full, "connection rate", passages),
             *unseen_stalls_note(placement, settings.phase1_frames / fastest, more_connections),
             *unseen_stalls_note(placement, settings.trial_seconds, longer_trials),
         ]

@@ -36,7 +36,7 @@ from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.rate_search import top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.records.repetition import Row
-from natgauge.trials import Trial
+from natgauge.trials import Trial, lag_tolerance
 from natgauge.words import Verdict
 
 #: RFC 2544 section 26.3: the granularity must be 10 % or finer.
@@ -118,6 +118,9 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
                 text = f"loads of {written(rate)} {settings.rate_unit} and less are left out: {outcome.reason}"
                 self.repetition_notes.append(Note("device", text))
                 break
+            if text := _slow_tester(outcome, rate, settings.rate_unit):
+                # The value is of the first trial.
+                self.repetition_notes.append(Note("tester" if rows else "tester limited", text))
             rows.append(_row(share, rate, outcome))
             mixed = mixed or any(counts.sizes for counts in outcome.phase2.values())
             lossless = [*lossless, rate] if outcome.verdict is Verdict.PASS else []
@@ -166,6 +169,19 @@ def _shared_notes(settings: FrameLossSettings, lossless: Sequence[float]) -> lis
     apart, advice = SearchError(share=settings.step), late_frames.of_trials(settings.trial_seconds).advice
     what = "the highest rate within the tolerated loss" if settings.loss_tolerance else "the highest rate without loss"
     return [method, *late_frames.note_of(settings.trial_seconds, lossless[0], apart, advice, what)]
+
+
+def _slow_tester(outcome: Trial, rate: float, unit: str) -> str:
+    """Say that the tester sent slower than it should, so that the device may lose more at the rate; else empty."""
+    late = {
+        counts.sending_seconds / counts.nominal_seconds
+        for counts in outcome.phase2.values()
+        if counts.final_lag_seconds > lag_tolerance(counts.nominal_seconds, outcome.plan.lag_share)
+    }
+    if outcome.placement == "shared" or not late:
+        # There the share has the frames that were not sent in time, too.
+        return ""
+    return f"of {written(rate)} {unit} the tester sent {written(rate / max(late))}; at the whole rate more may be lost"
 
 
 def _excused_notes(rows: Sequence[Row], quantity: str, unit: str, *, mixed: bool) -> list[Note]:

@@ -49,5 +49,8 @@ def read(delays: Delays) -> dict[str, float]:
 
 
 PROCEDURE = Procedure(
-    IPDV, settings=IpdvSettings, start=delays_read_by(Timing(IPDV.name, IPDV.value_figure, read, EXTREMES))
+    IPDV,
+    settings=IpdvSettings,
+    # One frame may have waited behind an earlier one, and the next one before a later one.
+    start=delays_read_by(Timing(IPDV.name, IPDV.value_figure, read, EXTREMES, waits=2, of_slowest=True)),
 )

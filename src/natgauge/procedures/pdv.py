@@ -39,5 +39,7 @@ PROCEDURE = Procedure(
     PDV,
     settings=PdvSettings,
     # The percentile decides for both: of a variation much smaller than the delays a bucket is more than 1 %.
-    start=delays_read_by(Timing(PDV.name, PDV.value_figure, read, ("delay_99_9_us",), ("pdv_us",), ends_of_variation)),
+    start=delays_read_by(
+        Timing(PDV.name, PDV.value_figure, read, ("delay_99_9_us",), ("pdv_us",), ends_of_variation, of_slowest=True)
+    ),
 )

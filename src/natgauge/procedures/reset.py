@@ -50,6 +50,7 @@ from natgauge.procedures.kit.measure.held_connections import (
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.result.frame_counts import LEAST_CHANCE
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.invalid_trials import Tried, at_one_load, until_decided
@@ -88,8 +89,6 @@ MISSING_SHARE = 0.1
 STALLED_SHARE = 0.1
 #: A stall may lose frames that were due so long before it, and for its own length after it (see `lost_in_stalls`).
 BEFORE_STALL_SECONDS = 0.001
-#: Frames that are lost one by one lose as many in a row somewhere in the trial, with this probability or more.
-LEAST_CHANCE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +162,11 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
         """A trial in which the device is restarted."""
         plan = self.plan(phase1_rate, rate, self.trial_seconds)
         return replace(
-            plan, restart_at_seconds=self.before_seconds, restart_command=self.reset_command, record_loss_times=True
+            plan,
+            restart_at_seconds=self.before_seconds,
+            restart_command=self.reset_command,
+            record_loss_times=True,
+            at_rate=True,
         )
 
 
@@ -330,14 +333,14 @@ def surviving_share(outcome: Trial, seconds: float, rate: float, first: Outage, 
     """
     counts = outcome.phase2[Direction.RESPONDER]
     received = counts.received_frames / usual
-    restart, silence, last = outcome.restart or Restart(0.0, 0.0), counts.longest_silence, counts.last_lost_ns or 0
+    restart, silence, last = outcome.restart or Restart(0.0, 0.0), counts.longest_silence, _last_lost(counts)
     # Where some frames were not made, the engine does not know when the others were lost.
     is_known = counts.last_lost_ns is not None or not counts.lost
-    if is_known and first.lost and last / 1e9 < restart.began:
+    if is_known and first.lost and last < restart.began:
         text = "what survives is not known: the reset command interrupted nothing when it ran again; let it move back"
         return Note("device", text)
     # Losses that end do not end connections: each has had several frames since.
-    if is_known and seconds - last / 1e9 > FRAMES_EACH * outcome.plan.connections / rate:
+    if is_known and seconds - last > FRAMES_EACH * outcome.plan.connections / rate:
         return 1.0
     begin = restart.began + max(first.after, 0.0)
     end, doubt = begin + first.seconds, EARLY_SECONDS + max(first.after, 0.0) * UNSTEADY_SHARE
@@ -438,6 +441,9 @@ def _is_of_stalls(counts: StreamCounts, reset: _Reset) -> bool:
     explained = sum(max(0.0, min(end, found.end) - max(begin, found.begin)) for begin, end in reset.stalls)
     if explained > STALLED_SHARE * found.seconds:
         return True
+    if found.by_loss and _late_seconds(counts) > EARLY_SECONDS:
+        # It is placed by when its last frame was due.
+        return True
     # Where it is known by its lost frames alone, those of a stall elsewhere are among them.
     in_stalls = counts.lost_in_stalls or 0 if reset.stalls and found.by_loss else 0
     return in_stalls > STALLED_SHARE * counts.lost
@@ -452,7 +458,20 @@ def _loses_after(counts: StreamCounts, reset: _Reset) -> bool:
     """Whether frames of a direction were lost after the reset, as far as the trial knows."""
     if not _knows_when(counts):
         return True
-    return counts.lost > 0 and (counts.last_lost_ns or 0) / 1e9 > reset.began - EARLY_SECONDS
+    return counts.lost > 0 and _last_lost(counts) > reset.began - EARLY_SECONDS
+
+
+def _last_lost(counts: StreamCounts) -> float:
+    """Return when the last lost frame was sent at the latest, in seconds of phase 2.
+
+    It is known when it was due; arrivals and the command have the time of the clock, by which a sender may be late.
+    """
+    return (counts.last_lost_ns or 0) / 1e9 + _late_seconds(counts)
+
+
+def _late_seconds(counts: StreamCounts) -> float:
+    """Return by how much a sender was late at worst."""
+    return counts.worst_lag_ns / 1e9
 
 
 def _interrupted(counts: StreamCounts, reset: _Reset) -> bool:
@@ -525,12 +544,13 @@ def _lost_span(counts: StreamCounts, reset: _Reset) -> _Span | None:
     longest = _longest(counts)
     if longest is None:
         return None
-    by_loss, last_lost = counts.lost / reset.rate, (counts.last_lost_ns or 0) / 1e9
+    by_loss, last_lost = counts.lost / reset.rate, _last_lost(counts)
     is_short = (1 - MISSING_SHARE) * longest.seconds > by_loss + 2 / reset.rate
     is_late = longest.end < reset.began or is_short or longest.begin > last_lost
     if is_late and _knows_when(counts):
         # The frames of this silence were late, not lost: the tester or its host stalled.
-        return _Span(last_lost - by_loss, last_lost, by_loss=True)
+        late = _late_seconds(counts)
+        return _Span(last_lost - by_loss - (late if late > EARLY_SECONDS else 0.0), last_lost, by_loss=True)
     return longest
 
 

@@ -25,9 +25,9 @@ from natgauge.churn import IDLE_DRAWS, leaving
 from natgauge.errors import UsageError
 from natgauge.ethernet import tag_octets
 from natgauge.inputs.checks import whole
-from natgauge.inputs.frame_sizes import MIXES, parse_frame_sizes
+from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.inputs.input import chosen
-from natgauge.inputs.question import RANGES
+from natgauge.inputs.question import MIXES, RANGES
 from natgauge.inputs.types import FileText
 from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.loads import FORGETS, SUBSCRIBER_RATES, SUBSCRIBERS

@@ -5,13 +5,20 @@ Phase 2 sends at 110 % of the throughput and then, without a pause, at half of t
 and B the sending time of the last frame that was lost, recovery = B - A; RFC 2544 prints the operands the other way
 round, which is negative. A device that lost nothing after the change recovered at once.
 
+Links and hosts lose single frames, too. Frames that are lost after a gap which the losses before it make improbable
+(under 1 %), or that are spread over all of the second part as chance spreads them, are not B: the value is the time
+without them, and its range has both.
+
 In `shared` placement an overload slows the sender down and loses nothing, so there is nothing to recover from.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.figure_text import in_percent, number
@@ -19,20 +26,27 @@ from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.times import SYSTEM_RECOVERY
 from natgauge.notes import Note
+from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.result.frame_counts import LEAST_CHANCE
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, until_decided
 from natgauge.procedures.kit.search.rate_search import top_rate
 from natgauge.trials import Direction, RateStep, Trial, TrialPlan
-from natgauge.words import LimitedBy, origin
+from natgauge.words import LimitedBy, Verdict, origin
+
+if TYPE_CHECKING:
+    from natgauge.agreement.generated import LostAfterStep
 
 #: RFC 2544 section 26.5.
 OVERLOAD = 1.1
 AFTER_SHARE = 0.5
+#: The least share of the overload that is above the throughput, where the tester sends no faster.
+LEAST_EXCESS = 0.02
 #: Losses in this last share of the second part mean that the device did not recover while it was watched.
 TAIL_SHARE = 0.1
 
@@ -65,7 +79,7 @@ class SystemRecoverySettings(ThroughputShareSettings, Phase2Settings, Phase1Sett
         plan = self.plan(phase1_rate, rate, self.trial_seconds)
         step = RateStep(share=AFTER_SHARE, seconds=self.after_seconds)
         phase2 = replace(self.phase2(rate, self.trial_seconds), step=step)
-        return replace(plan, phase2=phase2, record_loss_times=True)
+        return replace(plan, phase2=phase2, record_loss_times=True, at_rate=True)
 
 
 class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
@@ -75,6 +89,21 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
         super().__init__(runner, settings)
         self.throughput = throughput_of(self, settings)
         self.rate = min(self.throughput * settings.overload, top_rate(runner.measurer) / settings.active)
+
+    def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> Trial:
+        """Run a trial; it is INVALID where the overload was not sent."""
+        return self.judged(super().trial(load, plan, bounds))
+
+    def judged(self, outcome: Trial) -> Trial:
+        """Return the outcome, as INVALID where a late tester sent half of the overload or less: it catches up later."""
+        late = max((counts.worst_lag_ns for counts in outcome.phase2.values()), default=0) / 1e9
+        excess = max(1 - self.throughput / self.rate, LEAST_EXCESS)
+        if outcome.verdict is not Verdict.FAIL or late <= excess / 2 * self.settings.trial_seconds:
+            return outcome
+        reason = (
+            f"the tester was {late * 1000:.4g} ms late at worst, so the overload may not have been sent at its rate"
+        )
+        return replace(outcome, verdict=Verdict.INVALID, limited_by="tester", failed_phase=None, reason=reason)
 
     def once(self, _known: float | None) -> Measurement:
         settings, rate = self.settings, self.rate
@@ -89,14 +118,28 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
         # after the change loses frames of a device that has recovered, so such a trial is tried again.
         tried = until_decided(overload, at_one_load(settings.invalid_repeats), decides)
         outcome = tried.outcome
-        each = recovery_seconds(outcome, settings.trial_seconds)
+        change, over = settings.trial_seconds, settings.after_seconds
+        longest = recovery_seconds(outcome, change)
+        strays = {who: _strays(counts.lost_after_step, change, over) for who, counts in outcome.phase2.items()}
+        each = {who: strays[who].after if strays[who].frames else seconds for who, seconds in longest.items()}
         self._refuse_unknown(outcome, each)
-        notes, limit = _doubts(outcome, each)
+        notes, limit = _doubts(outcome, longest)
         if tried.trials > 1:
             text = f"{tried.trials - 1} trials were repeated, because stalls may have lost their last frame"
             notes.append(Note("trials", text, tried.trials - 1))
         figures = {f"recovery_ms_from_{direction.value}": seconds * 1000 for direction, seconds in each.items()}
         figures["lost_frames"] = float(sum(counts.lost for counts in outcome.phase2.values()))
+        for who, counts in outcome.phase2.items():
+            if counts.lost_after_step is not None:
+                figures[f"lost_after_change_from_{who.value}"] = float(counts.lost_after_step.frames)
+        if alone := sum(one.frames for one in strays.values()):
+            least, most = (1000 * max(seconds.values()) for seconds in (each, longest))
+            figures["recovery_ms_lowest"] = least
+            # To the end: nobody knows how long it goes on.
+            if most < 1000 * (1 - TAIL_SHARE) * over:
+                figures["recovery_ms_highest"] = most
+            text = f"{alone} frames were lost one by one later, the last {number(most)} ms after the overload"
+            notes.append(Note("device", text, alone))
         return self.measurement(max(each.values()) * 1000, limited_by=limit, figures=figures, notes=notes)
 
     def _refuse_unknown(self, outcome: Trial, each: Mapping[Direction, float]) -> None:
@@ -133,6 +176,28 @@ def recovery_seconds(outcome: Trial, change_seconds: float) -> dict[Direction, f
         direction: max(0.0, (counts.last_lost_ns or 0) / 1e9 - change_seconds)
         for direction, counts in outcome.phase2.items()
     }
+
+
+class _Strays(NamedTuple):
+    """Frames that were lost one by one after a recovery, and the seconds from the change to its end."""
+
+    after: float
+    frames: int
+
+
+def _strays(lost: LostAfterStep | None, change: float, over: float) -> _Strays:
+    """Return what was lost apart from the recovery, in the `over` seconds after the change; none where nobody knows."""
+    if lost is None or not lost.frames:
+        return _Strays(0.0, 0)
+    times = [max(ns / 1e9 - change, 0.0) for ns in lost.latest_ns]
+    for last, (time, following) in enumerate(pairwise(times), start=1):
+        # So many are lost in the gap if the device goes on to lose frames as before it.
+        later = len(times) - last
+        expected = (lost.frames - later) * (following - time) / time if time else math.inf
+        if following > time and math.exp(-expected) < LEAST_CHANCE:
+            return _Strays(time, later)
+    is_chance = (times[-1] / over) ** lost.frames >= LEAST_CHANCE
+    return _Strays(0.0, lost.frames if is_chance else 0)
 
 
 def _doubtful(outcome: Trial, each: Mapping[Direction, float]) -> bool:

@@ -140,6 +140,16 @@ class AuditRecord(Record):
         """Choices on which a verdict may depend, by name; audits that differ in one are not compared."""
         return conditions_of(self.profile, self.wait_seconds, self.parameters)
 
+    @property
+    def saw_nothing(self) -> bool:
+        """Whether it could tell nothing of UDP and TCP, or of all that it examined where these are not among it.
+
+        A gateway to which no requirement applies, such as plain forwarding, was seen.
+        """
+        examined = [one for one in self.requirements if one.is_decided or one.verdict == "not seen"]
+        of_ports = [one for one in examined if one.transport != "icmp"] or examined
+        return bool(of_ports) and not any(one.is_decided for one in of_ports)
+
     def failed(self, *, level: Literal["must", "should"]) -> tuple[AuditedRequirement, ...]:
         """Return the requirements that the gateway fails, of this level and of stricter ones."""
         levels = {"MUST"} if level == "must" else {"MUST", "SHOULD"}

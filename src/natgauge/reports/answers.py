@@ -82,6 +82,7 @@ class Sentence:
         about: what the ratios of the sentence are, as the head of a column.
         ratios: gateway and ratio, where the sentence lists several gateways.
         unlike: the different conditions that the sentence says, of each metric; empty = it says something else.
+        is_gap: whether it says what is missing from the answers that compare, which a paper must not leave out.
     """
 
     text: str
@@ -92,6 +93,7 @@ class Sentence:
     about: str = ""
     ratios: tuple[tuple[str, str], ...] = ()
     unlike: tuple[conditions.Unlike, ...] = ()
+    is_gap: bool = False
 
 
 def answers(results: Sequence[Result]) -> list[Sentence]:
@@ -144,7 +146,7 @@ def threshold_of(result: Result, point: str = "") -> str:
         return ""
     value = f"{in_full(threshold.value)} {unit_of(result)}"
     lower, upper = threshold.lower, threshold.upper
-    ends = span(-math.inf if lower is None else lower, math.inf if upper is None else upper)
+    ends = span(-math.inf if lower is None else lower, math.inf if upper is None else upper, threshold.value)
     why = "" if lower is None and upper is None else f"; another run is expected to have {ends}"
     if threshold.reason:
         # It is why the range says nothing of another run.
@@ -293,7 +295,9 @@ def _does(result: Result, *, sized: bool) -> str:
     is_one = str(result.parameter("directions")) in {"up", "down"}
     later = "" if is_one else ", in the direction that returns later"
     said = does.format(value=_figure(result), number=stated_number(result), later=later)
-    return f"{result.gateway} {said}{criterion.terms(result)}{criterion.clause(result, sized=sized)}{mark}"
+    lost = any(doubt.word == "load too high" and doubt.value for doubt in result.doubts)
+    came = ", of those that came" if lost else ""
+    return f"{result.gateway} {said}{came}{criterion.terms(result)}{criterion.clause(result, sized=sized)}{mark}"
 
 
 def _predicate(result: Result) -> str:
@@ -624,7 +628,8 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
     gateways = {result.gateway for result in ranked}
     emulated = list(dict.fromkeys(result.gateway for result in results if result.functional))
     if emulated:
-        yield Sentence(f"Not compared with the others: {listed(emulated)}, which ran on an emulated machine.")
+        why = f"{listed(emulated)}, which ran on an emulated machine"
+        yield Sentence(f"Not compared with the others: {why}.", is_gap=True)
     gateways.update(emulated)
     reasons: dict[str, list[str]] = {}
     for gateway in dict.fromkeys(
@@ -636,7 +641,7 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
         reasons.setdefault(listed([each.label for each in min(found, key=len)]), []).append(gateway)
     if reasons:
         because = "; ".join(f"{listed(names)}, because of another {differing}" for differing, names in reasons.items())
-        yield Sentence(f"Not compared with the others: {because}.")
+        yield Sentence(f"Not compared with the others: {because}.", is_gap=True)
 
 
 def _several(results: Sequence[Result]) -> Sentence:
@@ -780,9 +785,10 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
     # A range of ratios, not their median: points differ by more than chance.
     ratios = [ratio(end([claim.contrast.value for claim in claims])) for end in (min, max)]
     values = " to ".join(dict.fromkeys(ratios))
+    is_bounded = all(map(_is_bounded, claims))
     if 0 < min(claim.contrast.interval.coverage for claim in claims) < LEAST_COVERAGE:
-        return f"{values} times {of}".rstrip() + f" ({_TOO_FEW})"
-    if not all(map(_is_bounded, claims)):
+        return f"{values if is_bounded else _bound(claims)} times {of}".rstrip() + f" ({_TOO_FEW})"
+    if not is_bounded:
         return f"{_bound(claims)} times {of}".rstrip() + f" ({cover.removeprefix(', ') or 'limited'}{where})"
     uncertain = chance and lower <= 1 <= upper
     inside = f"{_interval(claims)}{where}{cover}{', maybe by chance' if uncertain else ''}"

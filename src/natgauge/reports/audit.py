@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from natgauge.analysis.audit_changes import differing, unlike
@@ -24,6 +24,8 @@ _REASONS: Final = 3
 
 #: Mark before each verdict, which nobody needs colours for.
 MARKS: Final[Mapping[AuditVerdict, str]] = {"fails": "✗", "not seen": "?", "meets": "✓", "not applicable": "-"}
+_PORTS: Final = "If its rules accept only some ports, name these in its recipe: destination_ports, below [limits]."
+_SAW_NOTHING: Final = f"This audit saw almost nothing: {{}} has no verdict on UDP and TCP. {_PORTS}"
 #: Conditions by other words than their names.
 _NAMED: Final = {"lab_kind": "lab", "wait": "longest wait"}
 
@@ -114,10 +116,13 @@ def sentences(record: AuditRecord) -> list[Sentence]:
                 leads=True,
             ),
             *(Sentence(f"Reason for {number} of them: {reason}.") for reason, number in reasons.most_common(_REASONS)),
+            *([Sentence(_PORTS)] if record.saw_nothing else []),
             *_doubts(record),
         ]
     met = sum(one.verdict == "meets" for one in decided)
-    found = [Sentence(f"{record.gateway} meets {met} of {len(decided)} requirements that were examined.", leads=True)]
+    unseen = [Sentence(_SAW_NOTHING.format(record.gateway))] if record.saw_nothing else []
+    found = [*unseen, Sentence(f"{record.gateway} meets {met} of {len(decided)} requirements that were examined.")]
+    found[0] = replace(found[0], leads=True)
     found += [
         Sentence(f"No class of behaviour was seen for {name.upper()}: {reason}.") for name, reason in _unseen(record)
     ]

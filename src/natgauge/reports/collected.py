@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA, TRIALS
 from natgauge.records.trial import checked
+from natgauge.words import few
 
 _Kind = TypeVar("_Kind")
 
@@ -59,6 +60,7 @@ class StoredResults:
         unended: results folders of measurements and comparisons that did not end: they have evidence, but no result.
         comparisons: every comparison, in the same order.
         audits: every audit, in the same order.
+        copies: folders that were left out because they are copies, each with the folder of the measurement.
     """
 
     stored: tuple[Stored, ...]
@@ -66,6 +68,7 @@ class StoredResults:
     comparisons: tuple[StoredComparison, ...] = ()
     campaigns: tuple[Path, ...] = ()
     audits: tuple[StoredAudit, ...] = ()
+    copies: Mapping[Path, Path] = field(default_factory=dict)
 
     @property
     def results(self) -> list[Result]:
@@ -78,9 +81,32 @@ class StoredResults:
         return [comparison.record for comparison in self.comparisons]
 
     @property
+    def without_copies(self) -> str:
+        """A sentence on the copies that were left out; empty where there is none."""
+        names = few([f"{copy} of {own}" for copy, own in self.copies.items()])
+        counted = f"{len(self.copies)} {'copies' if len(self.copies) > 1 else 'copy'}"
+        return f"{counted} of results counted once: {', '.join(names)}" if names else ""
+
+    @property
     def every(self) -> list[Result | ComparisonRecord | AuditRecord]:
         """The records of all kinds."""
         return [*self.results, *self.records, *(audit.record for audit in self.audits)]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A measurement without a result, and why.
+
+    Of a campaign the reason is behind the name of the cell, and the folder is the campaign's.
+
+    Attributes:
+        gateway: the device; empty = not known.
+    """
+
+    gateway: str
+    measurement: str
+    reason: str
+    folder: Path
 
 
 def each_trial(stored: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Iterator[_Kind]:

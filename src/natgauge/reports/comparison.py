@@ -13,7 +13,7 @@ from typing import Final
 from natgauge.analysis import conditions
 from natgauge.analysis.halves import kinds_of_halves
 from natgauge.analysis.ratio_changes import control_margin
-from natgauge.analysis.ratio_verdicts import says_nothing
+from natgauge.analysis.ratio_verdicts import ENDS, doubts_of, doubts_of_all, grave_doubts, says_nothing
 from natgauge.analysis.unit_frames import bits_of_unit
 from natgauge.figure_text import at_least, given, nanoseconds, number, with_noun
 from natgauge.interval_text import Way, in_bits, percent, ratio
@@ -40,12 +40,10 @@ from natgauge.words import MOST_NAMES, Quantity, listed
 _ALIKE: Final = "≈"
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}
-#: Words of notes on what ended the rounds of a comparison before its answer.
-_ENDS: Final = ("ended early", "time used up")
 #: Columns of the CSV: of the comparison, then of the estimate.
 _COLUMNS: Final = (
     "baseline", "by", "role", "gateway", "quantity", "ratio", "low", "high", "level", "verdict", "nanoseconds",
-    "ratio_to_forwarding", "blocks", "rounds", "seconds",
+    "ratio_to_forwarding", "blocks", "rounds", "seconds", "doubts",
 )  # fmt: skip
 
 
@@ -61,9 +59,10 @@ def text(record: ComparisonRecord, *, brief: bool = False, width: int | None = N
 
 def sentences(record: ComparisonRecord, *, of_limit: bool = True) -> list[Sentence]:
     """Return the answers: to `--fail-above`, one for each gateway and quantity, and a control that seems to differ."""
-    groups: dict[tuple[str, str, bool], list[RatioEstimate]] = {}
+    groups: dict[tuple[str, str, bool, bool], list[RatioEstimate]] = {}
     for estimate in record.estimates:
-        groups.setdefault((estimate.quantity, estimate.verdict, estimate.is_bounded), []).append(estimate)
+        kind = estimate.quantity, estimate.verdict, estimate.is_bounded, _is_within(estimate)
+        groups.setdefault(kind, []).append(estimate)
     found = [_compared(record, group) for group in groups.values()]
     if of_limit and (limit := _limit(record)) is not None:
         found.insert(0, limit)
@@ -116,7 +115,7 @@ def _in_order(record: ComparisonRecord, quantity: Quantity, known: Sequence[Rati
         return 1.0 if one is None else math.prod(one.ends)
 
     def is_less(one: RatioEstimate | None, other: RatioEstimate | None) -> bool:
-        if _grave(record, [each for each in (one, other) if each is not None]):
+        if grave_doubts(record, [each for each in (one, other) if each is not None]):
             return False
         if one is None:
             return other is not None and other.verdict == "costs more"
@@ -148,6 +147,8 @@ def conditions_of(record: ComparisonRecord) -> conditions.Unlike | None:
 def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
     """Gateways with the same verdict on the same frames, all with known ends of their intervals, or none."""
     verdict = group[0].verdict
+    if _is_within(group[0]):
+        return _within(record, group)
     if group[0].is_bounded:
         return _same_cost(record, group) if verdict == "no difference" else _costs(record, group)
     if verdict == "undecided" and len(group) > 1:
@@ -156,6 +157,30 @@ def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sente
     if verdict == "undecided":
         return Sentence(f"Cannot tell: {texts}.", "cannot tell")
     return Sentence(f"{capital(texts)}.", "seen")
+
+
+def _is_within(estimate: RatioEstimate) -> bool:
+    """Whether a cost is surely not above the limit that was asked about, though maybe above or below the baseline's."""
+    return estimate.verdict == "undecided" and estimate.above is False
+
+
+def _within(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
+    """Costs that are not known to differ from the baseline's, where the question was whether they are above a limit."""
+    control = control_margin(record, group[0].quantity)
+    parts = []
+    for estimate in group:
+        most = estimate.ends[1] * (control if math.isfinite(control) else 1) - 1
+        cost = f"at most {percent(most, 'up')} more" if most > 0 else "no more"
+        parts.append(f"{cost} through {_through(estimate, record)} ({interval(estimate)})")
+    against = f"through {record.baseline.label}{_cost_of(record, group[0].quantity)}"
+    costs = f"a {FRAME_OF[group[0].quantity]} costs {', '.join(parts)} than {against}; {_level(group)}"
+    return _as_sure(record, group, Sentence(f"Within the limit of {given(record.fail_above or 0)}: {costs}.", "sure"))
+
+
+def _cost_of(record: ComparisonRecord, quantity: Quantity) -> str:
+    """What a frame through the baseline takes, in brackets; empty = not known."""
+    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == quantity), None)
+    return "" if cost is None else f" ({nanoseconds(cost)})"
 
 
 def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
@@ -171,32 +196,10 @@ def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sent
 
 def _as_sure(record: ComparisonRecord, group: Sequence[RatioEstimate], sentence: Sentence) -> Sentence:
     """The sentence on these costs, only seen where a doubt could change the answer."""
-    grave = _grave(record, group)
+    grave = grave_doubts(record, group)
     if sentence.certainty != "sure" or not grave:
         return sentence
     return replace(sentence, certainty="seen", doubts=grave)
-
-
-def _grave(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> tuple[str, ...]:
-    """Words of the doubts that could change these costs: of the comparison, and of rates that the costs follow from."""
-    own = [record.baseline, *(record.gateway(one.gateway) for one in group)]
-    quantities = {one.quantity for one in group}
-    every = [doubt for each in own for quantity in quantities for doubt in each.doubts.get(quantity, ())]
-    found = [*doubts_of_all(record), *every]
-    return tuple(dict.fromkeys(doubt.word for doubt in found if doubt.grade == "answer"))
-
-
-def doubts_of_all(record: ComparisonRecord) -> tuple[Note, ...]:
-    """Return the doubts that could change every cost of a comparison, such as lines of a log that were lost.
-
-    What ended the rounds is none: intervals are those of the rounds that there were.
-    """
-    return tuple(note for note in record.notes if note.grade == "answer" and note.word not in _ENDS)
-
-
-def doubts_of(record: ComparisonRecord, estimate: RatioEstimate) -> tuple[Note, ...]:
-    """Return the doubts of a gateway's cost, and of the comparison."""
-    return (*record.gateway(estimate.gateway).doubts.get(estimate.quantity, ()), *doubts_of_all(record))
 
 
 def _unknown_costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
@@ -226,8 +229,7 @@ def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence
     if len(parts) > MOST_NAMES:
         intervals += f"; {with_noun(len(parts) - 2, 'others lie', 'other lies')} between"
         parts = [parts[0], parts[-1]]
-    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == group[0].quantity), None)
-    against = f"through {record.baseline.label}{'' if cost is None else f' ({nanoseconds(cost)})'}"
+    against = f"through {record.baseline.label}{_cost_of(record, group[0].quantity)}"
     if undecided:
         head = f"Cannot tell whether a {what} costs more or less than {against}"
         return Sentence(f"{head}: {', '.join(parts)}; {intervals}.", "cannot tell")
@@ -266,7 +268,7 @@ def comment(record: ComparisonRecord) -> str:
 
 def _headline(record: ComparisonRecord) -> str:
     """What a reader needs first, with the doubts that could change it."""
-    grave = _grave(record, [one for one in record.estimates if one.above or not record.above])
+    grave = grave_doubts(record, [one for one in record.estimates if one.above or not record.above])
     return f"{_verdict(record)}{'; in doubt: ' if grave else ''}{', '.join(grave)}"
 
 
@@ -295,7 +297,7 @@ def _undecided(record: ComparisonRecord) -> Iterator[str]:
     """Yield why the rounds ended before the answer; bottlenecks that leave none are in the sentences."""
     if record.decided or record.above:
         return
-    ends = [note.text for note in record.notes if note.word in _ENDS]
+    ends = [note.text for note in record.notes if note.word in ENDS]
     yield from (f"{capital(end)}." for end in ends)
     if not ends and any(one.verdict == "undecided" and not one.limits for one in record.estimates):
         yield f"The time ended after {_length(record)}, before the costs were told apart; give more: --most-seconds."
@@ -317,7 +319,7 @@ def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
         lines.append(SheetRow(_named(record, record.gateway(estimate.gateway)), cells))
     notes = tuple(f"{sentence}." for sentence in _notes(record))
     return Sheet(
-        tuple(lines), notes, tuple(_doubts(record, brief=brief)), tuple(in_paper(_named_doubts(record), _having))
+        tuple(lines), notes, tuple(_doubts(record, brief=brief)), tuple(in_paper(named_doubts(record), _having))
     )
 
 
@@ -348,7 +350,10 @@ def _notes(record: ComparisonRecord) -> Iterator[str]:
     )
     where = "of searches in turn" if record.slices is None else f"on core {record.slices.core}"
     of_commit = "" if record.commit is None else f", commit {commit_of(record.commit)[0]}"
-    yield f"Measured for {_length(record)} {where}{of_commit}; evidence: {record.results}"
+    yield f"Measured for {_length(record)} {where}{_traffic(record)}{of_commit}; evidence: {record.results}"
+    own = (record.baseline, *record.compared)
+    if "new" in {one.quantity for one in record.estimates} and "tcp" in {_transport(each) for each in own}:
+        yield "With TCP new is a whole handshake: SYN, SYN-ACK and ACK"
     yield from (
         estimate.text for estimate in (*record.estimates, *record.control) if estimate.limits and estimate.ratio is None
     )
@@ -362,6 +367,36 @@ def _notes(record: ComparisonRecord) -> Iterator[str]:
     yield from _halves(record)
     yield from (str(note) for note in record.notes if note not in doubts_of_all(record))
     yield from _rates(record)
+
+
+def _transport(gateway: GatewayRecord) -> str:
+    return str(gateway.parameters.get("transport", "udp"))
+
+
+def _traffic(record: ComparisonRecord) -> str:
+    """The test traffic, as the end of a sentence; with names where that of gateways differs."""
+    labels: dict[str, list[str]] = {}
+    for gateway in (record.baseline, *record.compared):
+        labels.setdefault(_traffic_of(gateway), []).append(gateway.label)
+    texts = [f"{text} ({listed(own)})" if len(labels) > 1 else text for text, own in labels.items() if text]
+    return f", with {'; '.join(texts)}" if texts else ""
+
+
+def _traffic_of(gateway: GatewayRecord) -> str:
+    """Connections and frames of a gateway; empty = not recorded."""
+    known, transport = gateway.parameters.get, _transport(gateway)
+    connections, octets = known("connections"), known("frame_octets")
+    if not isinstance(connections, int):
+        return ""
+    ports = "-".join(dict.fromkeys(str(known("destination_ports") or "").split("-")))
+    to = f" to port{'s' if '-' in ports else ''} {ports}" if ports and transport != "icmp" else ""
+    text = f"{connections:,} {transport.upper()} connections{to}"
+    if sizes := known("frame_sizes"):
+        return f"{text}, frames of {sizes} octets"
+    if not isinstance(octets, dict):
+        return text
+    up, down = octets.get("initiator"), octets.get("responder")
+    return f"{text}, frames of {up} octets" if up == down else f"{text}, frames of {up} octets up and {down} down"
 
 
 def _halves(record: ComparisonRecord) -> Iterator[str]:
@@ -396,17 +431,20 @@ def csv_table(every: Sequence[ComparisonRecord]) -> str:
             "seconds": record.seconds,
         }
         for estimate in (*record.estimates, *record.control):
-            cells = {**estimate.model_dump(), **of_record, "role": record.gateway(estimate.gateway).role}
+            doubts = "; ".join(map(str, doubts_of(record, estimate)))
+            own = {"role": record.gateway(estimate.gateway).role, "doubts": doubts}
+            cells = {**estimate.model_dump(), **of_record, **own}
             rows.append([cells[name] for name in _COLUMNS])
     return written(rows)
 
 
 def _doubts(record: ComparisonRecord, *, brief: bool) -> list[str]:
     """Return the reasons to trust costs less, by grade."""
-    return graded(_named_doubts(record), _having, brief=brief, each=True)
+    return graded(named_doubts(record), _having, brief=brief, each=True)
 
 
-def _named_doubts(record: ComparisonRecord) -> list[tuple[str, Sequence[Note]]]:
+def named_doubts(record: ComparisonRecord) -> list[tuple[str, Sequence[Note]]]:
+    """Return the doubts of all costs, and of each rate, with what they are doubts of."""
     of_rates = [
         (f"{gateway.label}, {quantity}", every)
         for gateway in record.gateways

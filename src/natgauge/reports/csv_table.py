@@ -14,19 +14,30 @@ from natgauge.figure_text import whole
 from natgauge.interval_text import Written
 from natgauge.plain_text import one_line
 from natgauge.records.measurement import Result
+from natgauge.reports.collected import Missing
 from natgauge.reports.rows import Ranged, ResultRow, rows
 from natgauge.reports.sheet import Sheet
 
+_NO_RESULT: Final = "no result"
 #: First characters that make a spreadsheet compute a text: of ASCII, and those that Excel takes for them.
 _FORMULA: Final = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 #: A number with its sign, a unit or a range as tables show them, and the sign of an unknown value.
 _NUMBER: Final = re.compile(r"-|[+-][0-9][0-9.,]*(?:e[+-]?[0-9]+)?(?: ?%)?(?: to [+-]?[0-9][0-9.,]*(?: ?%)?)?")
 
 
-def table(results: Sequence[Result]) -> str:
-    """Return a heading, then one line per result; unknown values are empty."""
+def table(results: Sequence[Result], missing: Sequence[Missing] = ()) -> str:
+    """Return a heading, then one line per result; unknown values are empty.
+
+    Measurements without a result have a line each behind them, which says why in its last column.
+    """
     shown = [column for row in rows(results) for column in _columns(row)]
-    return written([[row.column for row in shown], *zip(*(row.cells for row in shown), strict=True)])
+    head = [*(row.column for row in shown), "doubts in full", _NO_RESULT]
+    cells = zip(*(row.cells for row in shown), strict=True)
+    lines = [
+        (*own, "; ".join(map(str, result.doubts)) or None, None) for own, result in zip(cells, results, strict=True)
+    ]
+    lacking = [{"gateway": one.gateway, "metric": one.measurement, _NO_RESULT: one.reason} for one in missing]
+    return written([head, *lines, *([one.get(name) for name in head] for one in lacking)])
 
 
 def render(shown: Sheet) -> str:

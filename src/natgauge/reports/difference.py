@@ -317,6 +317,7 @@ def _audits(changes: Changes[Examined]) -> list[str]:
         counted = f"{outcomes['worse']} worse, {outcomes['better']} better"
         differ = with_noun(outcomes["worse"] + outcomes["better"], "verdicts differ", "verdict differs")
         more = f"; {one_sided} have a verdict in one run only" if one_sided else ""
+        more += "; cannot tell, for an audit saw almost nothing" if any(one.first.is_whole for one in changed) else ""
         lines.append(f"Audits of {names}: {differ} ({counted}){more}")
         lines += _alike(changes)
         lines += [f"  {line}" for line in aligned(rows)]

@@ -35,7 +35,7 @@ from natgauge.records.store import (
     result_name,
 )
 from natgauge.reports import explanation
-from natgauge.reports.collected import StoredResults
+from natgauge.reports.collected import Missing, StoredResults
 from natgauge.words import enumerated, few, listed
 
 #: Makes the command that measures a stored result again of the command as a folder has it, the metric, the gateway, and
@@ -44,6 +44,8 @@ from natgauge.words import enumerated, few, listed
 CommandAgain = Callable[[object, str, str, Mapping[str, object]], str]
 #: Keys of a measurement in a plan that change no figure.
 _OF_NO_FIGURE: Final = frozenset({"gateways", "points", "columns", "quantities", "repetitions"})
+#: Why a measurement that did not break has no result.
+_NOT_YET: Final = "it has not ended"
 #: End of the names of options whose values natgauge runs in a shell.
 _SHELL: Final = "-command"
 
@@ -157,10 +159,28 @@ def broken_of(collected: StoredResults, lacks: Sequence[Lack]) -> list[BrokenMea
     return found
 
 
+def missing_of(collected: StoredResults, lacks: Sequence[Lack]) -> Iterator[Missing]:
+    """Yield each measurement that a campaign of the report has no result of, then those that did not end."""
+    for one in lacks:
+        for cell, measurement in one.places:
+            reason = one.causes.get(_name_of(cell, measurement), _NOT_YET)
+            yield Missing(cell.device, measurement.name, f"{cell.name}: {reason}", one.folder)
+    for folder in collected.unended:
+        measured: Mapping[str, Any] = {}
+        # What cannot be read has its folder.
+        with suppress(UsageError):
+            (plan, failure), _ = _planned(folder)
+            measured = {**failure, **plan}
+        gateway = str(measured.get("gateway") or "")
+        yield Missing(
+            gateway, str(measured.get("metric") or _called(folder)), str(measured.get("error") or _NOT_YET), folder
+        )
+
+
 def without_result(collected: StoredResults, lacks: Sequence[Lack], *, for_paper: bool = False) -> Iterator[str]:
     """Yield sentences on what has no result: what broke or has not ended of campaigns, and single measurements.
 
-    Readers of a paper are not told where the reasons are.
+    `for_paper`: whether readers have no results folder, and are not told where the reasons are.
     """
     by_gateway: dict[tuple[str, str], list[str]] = {}
     for one in broken_of(collected, lacks):
@@ -282,7 +302,7 @@ def not_ended(folder: Path, *, runs: bool = False) -> str:
         return ""
     broken, every = sum(map(len, causes.values())), len(_places(record))
     left, command = len(missing) - broken, _resuming(folder, broken=bool(broken))
-    parts = [f"{left} of {every} measurements have not ended"] if left else []
+    parts = [f"{left} of {with_noun(every, 'measurements have', 'measurement has')} not ended"] if left else []
     parts += [f"{broken} of {with_noun(every, 'measurements')} broke"] if broken else []
     return f"{', '.join(parts)}; {'it is running' if runs else f'continue by {command}'}"
 
@@ -362,7 +382,7 @@ def of_campaign(folder: Path, elsewhere: Collection[tuple[str, str]] = ()) -> It
         remedy = "Fix what the message names, then repeat the broken measurements."
         yield MeasurementFailure(subject, (f"{capital(cause)}.",), remedy, _resuming(folder, broken=True), folder)
     if left := len(missing) - sum(map(len, causes.values())):
-        happened = f"{left} of {len(_places(record))} measurements have not ended."
+        happened = f"{left} of {with_noun(len(_places(record)), 'measurements have', 'measurement has')} not ended."
         remedy = "If the campaign is running, wait; otherwise continue it."
         command = _resuming(folder, broken=False)
         yield MeasurementFailure(f"campaign {record.name}", (happened,), remedy, command, folder)

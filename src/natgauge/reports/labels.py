@@ -14,9 +14,8 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge.analysis.scalability import AXES, RANGES, varied_with
-from natgauge.analysis.unit_frames import own_size
+from natgauge.analysis.unit_frames import MIXES, mix_text, own_size
 from natgauge.figure_text import given, with_noun
-from natgauge.inputs.frame_sizes import MIXES, mix_text
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES, describe, is_fact, separated
 

@@ -22,10 +22,18 @@ from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.own_work import limiting_device, own_work
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
-from natgauge.analysis.unit_frames import bits_of_unit, frames_in_all, mix_of, own_size, sending_of, unit_with_direction
+from natgauge.analysis.unit_frames import (
+    MIXES,
+    bits_of_unit,
+    frames_in_all,
+    mix_of,
+    mix_text,
+    own_size,
+    sending_of,
+    unit_with_direction,
+)
 from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_full, number, of_whole
-from natgauge.inputs.frame_sizes import MIXES, mix_text
 from natgauge.interval_text import Written, with_ends, within
 from natgauge.log_counts import LOG_FIGURES
 from natgauge.metrics import declared, figures

@@ -50,7 +50,6 @@ class Sheet:
         in_paper: the doubts for readers of a paper; empty = as for others.
         ranges: what the ranges in its cells are, as a sentence; empty = nobody needs to be told.
         ends_in_words: whether the last column has words, for which text has the rest of the line.
-        leads: whether text has the table above the answers.
     """
 
     lines: tuple[SheetRow, ...]

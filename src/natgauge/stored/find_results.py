@@ -42,7 +42,7 @@ def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = F
 
     Of a folder with none of these, the folders in it are looked into.
 
-    Each is found once, also where several names or symbolic links lead to its folder.
+    Each is found once, also where several names or symbolic links lead to its folder, or its folder was copied.
 
     Args:
         folders: at least one.
@@ -79,14 +79,72 @@ def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = F
         every += [_read(each) for each in once.of(ended or ([] if below or (own and failed) else [folder]))]
         unended += once.of(each for each in below if each not in ended)
         campaigns += once.of(own)
-    comparisons = tuple(outcome for outcome in every if isinstance(outcome, StoredComparison))
+    kept, copies, copied = _without_copies(every, campaigns)
+    comparisons = tuple(outcome for outcome in kept if isinstance(outcome, StoredComparison))
     return StoredResults(
-        results_apart([outcome for outcome in every if isinstance(outcome, Stored)]),
-        tuple(unended),
+        results_apart([outcome for outcome in kept if isinstance(outcome, Stored)]),
+        tuple(folder for folder in unended if not any(map(folder.is_relative_to, copied))),
         comparisons if as_labelled else comparisons_apart(comparisons),
-        tuple(campaigns),
-        audits_apart([outcome for outcome in every if isinstance(outcome, StoredAudit)]),
+        tuple(campaign for campaign in campaigns if campaign not in copied),
+        audits_apart([outcome for outcome in kept if isinstance(outcome, StoredAudit)]),
+        copies,
     )
+
+
+_Outcome = Stored | StoredComparison | StoredAudit
+
+
+def _without_copies(
+    every: Sequence[_Outcome], campaigns: Sequence[Path]
+) -> tuple[list[_Outcome], dict[Path, Path], list[Path]]:
+    """Return each measurement once, the folders of its copies, each with the one that was kept, and copied campaigns.
+
+    Of copies of a measurement that went on, the one with the most repetitions is kept. A campaign is a copy where
+    others have all of its repetitions.
+    """
+    alike: dict[str, list[_Outcome]] = {}
+    for each in every:
+        alike.setdefault(_identity(each), []).append(each)
+    copied: list[Path] = []
+
+    def is_copied(outcome: _Outcome) -> bool:
+        return any(map(outcome.folder.is_relative_to, copied))
+
+    def is_elsewhere(outcome: _Outcome, campaign: Path) -> bool:
+        return any(
+            _repetitions(other) >= _repetitions(outcome)
+            and not (other.folder.is_relative_to(campaign) or is_copied(other))
+            for other in alike[_identity(outcome)]
+        )
+
+    # Of equal ones the first is kept.
+    for campaign in reversed(campaigns):
+        own = [each for each in every if each.folder.is_relative_to(campaign)]
+        if own and all(is_elsewhere(each, campaign) for each in own):
+            copied.append(campaign)
+    kept, copies = list[_Outcome](), dict[Path, Path]()
+    for group in alike.values():
+        first = max(group, key=lambda each: (not is_copied(each), _repetitions(each)))
+        kept.append(first)
+        copies |= {each.folder: first.folder for each in group if each is not first}
+    return kept, copies, copied
+
+
+def _repetitions(outcome: _Outcome) -> int:
+    return len(outcome.result.repetitions) if isinstance(outcome, Stored) else 1
+
+
+def _identity(outcome: _Outcome) -> str:
+    """What only one measurement has: when it began and what it found first; the folder where nobody stored that."""
+    if isinstance(outcome, Stored):
+        result, begun = outcome.result, outcome.result.parameter("begun")
+        if not isinstance(begun, list) or not begun:
+            return str(outcome.folder)
+        # Further repetitions have seeds of their own.
+        traffic = {name: value for name, value in result.parameters.traffic.items() if name != "seeds"}
+        return json.dumps([result.metric, result.gateway, begun[0], result.values[0], traffic], sort_keys=True)
+    record = outcome.record
+    return str(outcome.folder) if record.results is None else json.dumps(record.document(), sort_keys=True)
 
 
 class _Once:

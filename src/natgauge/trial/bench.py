@@ -7,7 +7,9 @@ each procedure: adapt the device's limits, prove that it forwards, run. At the e
 
 from __future__ import annotations
 
+import re
 import secrets
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Unpack
@@ -20,11 +22,13 @@ from natgauge.figure_text import number as written
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.far_side import right_answers
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
-from natgauge.gateways.named_networks import having
+from natgauge.gateways.named_networks import having, without_words
 from natgauge.gateways.recipe import rules_of
 from natgauge.gateways.ways import way_of
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import Cell, FrameOptions
+from natgauge.labs import kinds
+from natgauge.labs.common.namespaces import PREFIX
 from natgauge.measurer import Ability, Measurer
 from natgauge.procedures.kit.procedure import Procedure, make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -64,6 +68,8 @@ from natgauge.words import TESTER, Family, Query, Side
 
 #: The tester's highest rate before it is known, in frames/s; a slower tester is seen when the device is prepared.
 ASSUMED_HIGHEST: Final = 4_000_000.0
+#: What rules that name ports have, as nftables and iptables write it.
+_BY_PORT: Final = re.compile(r"\bdports?\b")
 #: A phase 1 that fails is repeated more slowly, and the first one runs at half of the connection rate.
 _SLOWER: Final = 4.0
 
@@ -366,18 +372,36 @@ class Bench(Setup):
             try:
                 measurer.check_forwarding(store=True)
             except BrokenError as error:
-                raise BrokenError(f"{error}{self._naming_traffic()}", at=error.at) from error
+                raise BrokenError(f"{error}{self.dropped_traffic()}", at=error.at) from error
             if addresses.half:
                 measurer.check_subscribers()
         self._observer.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
         return Ready(planned, measurer, device, rates)
 
-    def _naming_traffic(self) -> str:
-        """Return which networks with addresses of the traffic the recipe's rules name; empty = none."""
-        traffic = self.traffic
-        named = having(rules_of(self.recipe), (traffic.source_addresses.first, traffic.responder_addresses.first))
-        where = "where the addresses of the test traffic are; look whether a rule drops them"
-        return f"; its rules name {', '.join(named)}, {where}" if named else ""
+    def dropped_traffic(self) -> str:
+        """Return what the frames were, and which of their addresses and whether ports the recipe's rules name."""
+        traffic, rules = self.traffic, rules_of(self.recipe)
+        sent = f"the frames were {traffic.transport.upper()} from {traffic.source_addresses.first}"
+        to = str(traffic.destination_addresses.first)
+        if traffic.transport != "icmp":
+            first, last = traffic.destination_ports.first, traffic.destination_ports.last
+            to += f", port {first}" if first == last else f", ports {first} to {last}"
+        parts = [f"{sent} to {to}"]
+        if named := having(rules, (traffic.source_addresses.first, traffic.responder_addresses.first)):
+            where = "where the addresses of the test traffic are; look whether a rule drops them"
+            parts.append(f"its rules name {', '.join(named)}, {where}")
+        if _BY_PORT.search(without_words(rules)):
+            parts.append(
+                "its rules name ports: choose frames that they accept by --destination-ports 443 or --transport tcp, "
+                "or for every command by destination_ports in the recipe (docs/recipes.md#limits)"
+            )
+        if kinds.get(self.cell.lab.lab).can_be_kept and self.recipe.stateful and not self.recipe.half:
+            gateway, device = shlex.quote(str(self.cell.gateway)), self.lab.devices[self.holder].name
+            parts.append(
+                f"to look at the running gateway: natgauge audit --gateway {gateway} --lab-name look, and meanwhile "
+                f"ip netns exec {PREFIX}look-{device} sh"
+            )
+        return "".join(f"; {part}" for part in parts)
 
     def _log(self, settings: TrialSettings) -> ConnectionLog | None:
         """Return the log of the device that holds the connections; None where it does not log."""

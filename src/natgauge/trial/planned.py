@@ -16,8 +16,7 @@ from natgauge.gateways.limits import DeviceDemand, octets_needed, refuse_short_m
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.host.limits import ControlGroups
 from natgauge.inputs.checks import wrong
-from natgauge.inputs.frame_sizes import MIXES
-from natgauge.inputs.question import Cell, Question, TrafficOptions
+from natgauge.inputs.question import MIXES, Cell, Question, TrafficOptions
 from natgauge.labs.contract import Device
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.procedure import Procedure, make_settings

@@ -12,24 +12,26 @@ from typing import Any
 
 from natgauge import procedures
 from natgauge.inputs.input import Input
-from natgauge.inputs.question import RANGES, DeviceOptions, Question
+from natgauge.inputs.question import RANGES, USUAL_FRAMES, DeviceOptions, Question
 from natgauge.inputs.types import Flag
 from natgauge.setup.cell import CELL_PARTS, cell_of, inputs_of_lab, inputs_of_part
 from natgauge.setup.traffic import chosen_sets, needs
 
 
-def ask(metric: str, gateway: str | Path, choices: Mapping[str, object]) -> Question:
+def ask(metric: str, gateway: str | Path, choices: Mapping[str, object], *, like: str | Path | None = None) -> Question:
     """Make a question of names and values, as command line and Python API have them; None = not chosen.
 
     Args:
         metric: a procedure's name.
         gateway: a recipe's name, or the path of a recipe file.
         choices: options of traffic, cell, lab and device; all others are settings of the metric.
+        like: gateway whose recipe names the traffic that nobody chose; None = this one.
 
     Raises:
         UsageError: the lab is unknown, or has no such option.
     """
     chosen = {name: value for name, value in choices.items() if value is not None}
+    chosen = {**_of_rules(metric, like or gateway, chosen), **chosen}
     cell, left = cell_of(gateway, {**_own_traffic(metric, gateway, chosen), **chosen})
     procedure = procedures.get(metric)
     settings = _without_off(procedure.taken(left), {input_.name: input_ for input_ in procedure.own_inputs()})
@@ -52,7 +54,7 @@ def words(question: Question) -> list[str]:
     if cell.kind_options is not None:
         values += [(input_, getattr(cell.kind_options, input_.name)) for input_ in inputs_of_lab(cell.lab.lab)]
     # A metric can have own defaults. A choice that equals the general default then still has to be in the command.
-    own = procedures.get(question.metric).declared.traffic
+    own = {*procedures.get(question.metric).declared.traffic, *_of_rules(question.metric, cell.gateway, {})}
     values = [each for each in values if each[1] != each[0].default or (each[0].name in own and each[1] is not None)]
     settings = procedures.get(question.metric).own_inputs()
     values += [(input_, question.settings[input_.name]) for input_ in settings if input_.name in question.settings]
@@ -61,6 +63,20 @@ def words(question: Question) -> list[str]:
         str(cell.gateway),
         *(word for input_, value in values for word in input_.given(value)),
     ]
+
+
+def _of_rules(metric: str, gateway: str | Path, chosen: Mapping[str, object]) -> dict[str, object]:
+    """Return the traffic that the gateway's rules accept, as its recipe names it, where neither user nor metric do."""
+    # What may be asked is known without what reads recipes.
+    from natgauge.gateways.recipe import load  # noqa: PLC0415
+
+    procedure, recipe = procedures.get(metric), load(gateway)
+    known = {**procedure.declared.traffic, **chosen}
+    usual = {} if recipe.usual_transport == USUAL_FRAMES.transport else {"transport": recipe.usual_transport}
+    transport = {**usual, **known, **procedure.settings.traffic_of(chosen)}.get("transport", USUAL_FRAMES.transport)
+    ports = recipe.usual_ports(transport)
+    found = {**usual, **({"destination_ports": ports} if ports else {})}
+    return {name: value for name, value in found.items() if name not in known}
 
 
 def _own_traffic(metric: str, gateway: str | Path, chosen: Mapping[str, object]) -> dict[str, object]:

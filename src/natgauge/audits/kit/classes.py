@@ -250,10 +250,10 @@ def filtering(examiner: Examiner) -> Dependence:
     remotes, kind = range(len(examiner.hosts("responder"))), _INDEPENDENT
     for index in range(min(2, len(examiner.hosts("initiator")))):
         flow = examiner.established(examiner.endpoint(index), examiner.remote(index))
-        if not examiner.enters(examiner.remote(index), flow.mapped, flow.inside):
+        if not examiner.enters(examiner.stranger(index), flow.mapped, flow.inside):
             return "address and port-dependent"
         if kind == _INDEPENDENT:
-            others = (examiner.remote(one) for one in remotes if one != index)
+            others = (examiner.stranger(one) for one in remotes if one != index)
             if not all(examiner.enters(other, flow.mapped, flow.inside) for other in others):
                 kind = "address-dependent"
     return kind
@@ -446,7 +446,7 @@ def _hairpinned(examiner: Examiner, source: int, target: int) -> tuple[Flow, Pac
     """
     for opens in (False, True):
         ends = examiner.endpoint(source), examiner.endpoint(target)
-        own, other = (examiner.established(inside, examiner.remote(0)) for inside in ends)
+        own, other = (examiner.established(inside, examiner.remote(0, again=True)) for inside in ends)
         if opens and _across(examiner, other, own) is not None:
             # This frame met no filter, and what comes back now would be its answer.
             return None

@@ -108,7 +108,7 @@ class Crowd:
     def __init__(self, examiner: Examiner) -> None:
         """Open the older flows."""
         examiner.relieve("udp", for_many=True)
-        self.remote, self.since = examiner.remote(), examiner.mark
+        self.remote, self.since = examiner.remote(transport="udp"), examiner.mark
         self.mapped: dict[Endpoint, Endpoint] = {}
         self.refused: list[Endpoint] = []
         self.kept, self.idle, self._used = OLDER, 0.0, examiner.network.now()
@@ -203,7 +203,7 @@ class Crowd:
         ends = (Endpoint(self.host, port) for port in range(_LAST_PORT, 0, -1))
         unused = islice((end for end in ends if end not in self.mapped), _MORE)
         outside = len(examiner.hosts("responder"))
-        return [(end, examiner.remote(turn % outside)) for turn, end in enumerate(unused)]
+        return [(end, examiner.remote(turn % outside, again=True)) for turn, end in enumerate(unused)]
 
     def insist(self, examiner: Examiner) -> bool:
         """Whether the one host has reached a limit: of many further flows, none opens.

@@ -52,8 +52,9 @@ def carry(  # noqa: PLR0913 - one datagram, each property by its name
         network.pause(network.now() + SETTLE_SECONDS)
         frames = []
         for frame in network.arrived(since, sides(up=up)[1]):
-            # Only the first fragment has the ports.
-            if _data(frame.packet) and frame.packet.receiver in (end, None):
+            # Only the first fragment has the ports. Another flow, such as that of control frames, may have this end.
+            is_own = frame.packet.receiver in (end, None) and (not up or frame.packet.sender in (flow.mapped, None))
+            if _data(frame.packet) and is_own:
                 network.received(frame)
                 frames.append(frame)
         arrived = b"".join(_data(frame.packet) for frame in _ordered(frames))

@@ -52,6 +52,7 @@ class Examiner(Observations):
         pool: outside addresses that the gateway has; 0 = not known.
         teams: inside hosts that examinations use in teams, the first ones; None = all.
         forwarded: transports of which the gateway has translated a flow; those of others say that it does not.
+        accepted: by transport, the only ports outside to which the gateway's rules let flows go; others go to any.
         narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
     """
 
@@ -66,6 +67,8 @@ class Examiner(Observations):
     pool: int = 0
     teams: int | None = None
     forwarded: set[Transport] = field(default_factory=set)
+    accepted: Mapping[Transport, Sequence[int]] = field(default_factory=dict)
+    control_by: Transport = "udp"
     fragments_entered: bool = False
     inside: InsideHosts = field(init=False)
     _ports: Iterator[int] = field(default_factory=lambda: _from_any(_PORTS))
@@ -107,7 +110,8 @@ class Examiner(Observations):
         with self.network.aside():
             for host in self.inside.team:
                 try:
-                    self.open(Endpoint(host, next(self._ports)), self.remote(), transport)
+                    remote = self.remote(transport=transport, again=True)
+                    self.open(Endpoint(host, next(self._ports)), remote, transport)
                 except UntranslatedError:
                     return False
                 except NotSeenError:
@@ -143,9 +147,35 @@ class Examiner(Observations):
         """Return an inside endpoint; without a port, one that was not used before and is even."""
         return Endpoint(self.host(host), next(self._ports) if port is None else port)
 
-    def remote(self, host: int = 0, port: int | None = None) -> Endpoint:
-        """Return an outside endpoint; without a port, one that was not used before."""
-        return Endpoint(self.host(host, "responder"), next(self._remote_ports) if port is None else port)
+    def remote(
+        self, host: int = 0, port: int | None = None, *, transport: Transport | None = None, again: bool = False
+    ) -> Endpoint:
+        """Return an outside endpoint to which flows may go; without a port, one that was not used before.
+
+        Args:
+            again: whether it may have been used, because the flow is from an inside endpoint that was not.
+        """
+        address, transport = self.host(host, "responder"), transport or self.transport
+        if port is None:
+            ports = self.accepted.get(transport)
+            port = next(self._remote_ports) if not ports else self._accepted_port(host, transport, ports, again=again)
+        return Endpoint(address, port)
+
+    def _accepted_port(self, host: int, transport: Transport, ports: Sequence[int], *, again: bool) -> int:
+        """Return a port that the rules accept; without `again`, one that this look has not given for the host."""
+        own = (port for port in ports if (host, transport, port) not in self._given)
+        port = next(own, ports[0] if again else None)
+        if port is None:
+            raise NotSeenError(
+                f"needs more {transport.upper()} ports of an outside host than the {len(ports)} that the recipe names "
+                "(destination_ports)"
+            )
+        self._given.add((host, transport, port))
+        return port
+
+    def stranger(self, host: int = 0) -> Endpoint:
+        """Return an outside endpoint that no flow goes to, with a port that was not used before."""
+        return Endpoint(self.host(host, "responder"), next(self._remote_ports))
 
     def spare(self) -> Endpoint:
         """Return another inside endpoint of the first host, whose port is odd, and far from that of the last one."""
@@ -208,13 +238,15 @@ class Examiner(Observations):
         return None
 
     def control(self) -> None:
-        """Send a UDP frame each way over a flow of its own, and wait until both have arrived."""
+        """Send a frame each way over a flow of its own, of UDP where that is carried; wait until both have arrived."""
         with self.network.aside():
             if self._control is not None and self._round(self._control):
                 return
-            self._control = self.open(self.endpoint(), self.remote(), "udp")
+            by = self.control_by
+            opened = self.established if by == "tcp" else self.open
+            self._control = opened(self.endpoint(), self.remote(transport=by, again=True), by)
             if not self._round(self._control):
-                raise NotSeenError("control frames over an open UDP flow did not arrive")
+                raise NotSeenError(f"control frames over an open {by.upper()} flow did not arrive")
 
     def _round(self, flow: Flow) -> bool:
         return self.passes(flow, up=True) and self.passes(flow, up=False)
@@ -272,7 +304,8 @@ class Examiner(Observations):
         Where a side has fewer hosts, its turns begin again.
         """
         inside, outside = (turn % len(self.hosts(side)) for side in ("initiator", "responder"))
-        return self.established(self.endpoint(inside), self.remote(outside), transport)
+        remote = self.remote(outside, transport=transport, again=True)
+        return self.established(self.endpoint(inside), remote, transport)
 
     def passes(self, flow: Flow, *, up: bool) -> bool:
         """Whether data over an open flow arrive at its end; they are sent up to three times."""

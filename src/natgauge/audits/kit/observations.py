@@ -50,6 +50,8 @@ class Observations:
     _used: set[tuple[Any, ...]] = field(default_factory=set, kw_only=True)
     _cited: set[int] = field(default_factory=set, kw_only=True)
     _begun: int = field(default=0, kw_only=True)
+    #: Outside ports that the present look has given, by host and transport, where only some may be used.
+    _given: set[tuple[int, Transport, int]] = field(default_factory=set, kw_only=True)
 
     @property
     def mark(self) -> int:
@@ -87,12 +89,14 @@ class Observations:
 
     def undisturbed(self, look: Callable[[], _T]) -> _T:
         """Return what a function sees."""
-        before = self.network.load()
+        before, outer, self._given = self.network.load(), self._given, set()
         try:
             seen = look()
         except NotSeenError:
             self._refuse_flood(before)
             raise
+        finally:
+            self._given = outer
         self._refuse_flood(before)
         return seen
 
@@ -103,7 +107,7 @@ class Observations:
 
     def begin(self, transport: Transport) -> None:
         """Begin a verdict: frames from now on, and frames that are cited, are its evidence if they have a sentence."""
-        self.transport = transport
+        self.transport, self._given = transport, set()
         self.network.forget()
         self._begun, self._cited, self._used = self.mark, set(), set()
 

@@ -428,7 +428,9 @@ def _life(examiner: Examiner, seen: TimerSeen, idle: float, host: Address) -> It
     """Open a mapping, leave it idle, and probe it; yields the times of the clock at which its next step is due."""
     kind, network, first = seen.kind, examiner.network, examiner.mark
     inside = replace(examiner.endpoint(), address=host)
-    flow = examiner.open(inside, examiner.remote(0, kind.remote_port), kind.transport)
+    flow = examiner.open(
+        inside, examiner.remote(0, kind.remote_port, transport=kind.transport, again=True), kind.transport
+    )
     began = network.now()
     kind.open(examiner, flow)
     opened, shown = network.now(), range(first, examiner.mark)

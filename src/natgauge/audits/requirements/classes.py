@@ -154,7 +154,7 @@ def _examine_filter_of_protocols(examiner: Examiner) -> Finding:
         source, where = flow.remote, "to the outside endpoint of a UDP mapping"
     else:
         inside, admitted = examiner.endpoint(), examiner.remote(0)
-        flow = examiner.established(inside, examiner.remote(1), "tcp")
+        flow = examiner.established(inside, examiner.remote(1, transport="tcp"), "tcp")
         if examiner.enters(admitted, flow.mapped, inside):
             raise NotSeenError("a SYN from an outside endpoint that nothing had admitted was delivered as well")
         examiner.established(inside, admitted, "udp")

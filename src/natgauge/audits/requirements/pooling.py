@@ -46,7 +46,8 @@ def _addresses(examiner: Examiner, transport: Transport) -> dict[str, set[str]]:
         own = seen[str(host)] = set()
         for turn in range(_FLOWS):
             inside = replace(examiner.spare() if turn // remotes % 2 else examiner.endpoint(), address=host)
-            own.add(str(examiner.open(inside, examiner.remote(turn % remotes), transport).mapped.address))
+            remote = examiner.remote(turn % remotes, transport=transport, again=True)
+            own.add(str(examiner.open(inside, remote, transport).mapped.address))
     return seen
 
 
@@ -171,6 +172,6 @@ def _examine_sessions(examiner: Examiner) -> Finding:
     if open_all(examiner, [(inside, examiner.remote(1 + index)) for index in range(len(outside))])[0]:
         raise NotSeenError(f"{words}, but not to another remote host")
     words += f", also to {', '.join(map(str, outside))}" if outside else ""
-    if not open_all(examiner, [(examiner.endpoint(1), examiner.remote())])[0]:
+    if not open_all(examiner, [(examiner.endpoint(1), examiner.remote(again=True))])[0]:
         raise NotSeenError(f"{words}, and so was another host: the gateway may have no room")
     return True, f"{words}, while another host opened a flow"

@@ -110,7 +110,7 @@ def _fill(examiner: Examiner) -> _Full:
     if len(hosts) <= blocks.number:
         raise NotSeenError(f"there are {blocks.number:,} blocks, the audit has {len(hosts):,} inside hosts")
     holders = [Endpoint(host, examiner.endpoint().port) for host in hosts[-_HOLDERS:]]
-    flows = tuple(examiner.established(inside, examiner.remote()) for inside in holders)
+    flows = tuple(examiner.established(inside, examiner.remote(again=True)) for inside in holders)
     since, remote, at = examiner.mark, examiner.remote(), examiner.network.now()
     # Hosts of earlier examinations may have reached their own limit.
     others = hosts[:-_HOLDERS]

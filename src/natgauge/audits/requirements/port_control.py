@@ -62,7 +62,7 @@ class _Mapping:
 
     def lets_in(self, examiner: Examiner) -> bool:
         """Whether a frame of a new outside host reaches the inside endpoint."""
-        return examiner.enters(examiner.remote(), self.answer.outside, self.inside)
+        return examiner.enters(examiner.stranger(), self.answer.outside, self.inside)
 
 
 def _ask(examiner: Examiner, inside: Endpoint, lifetime: int, nonce: bytes, client: Address | None = None) -> _Answer:

@@ -89,7 +89,7 @@ def _examine_unsolicited(examiner: Examiner) -> Finding:
     An answer that comes after the six seconds, or that is read then because the host stood still, breaks no rule.
     """
     known, network = examiner.flow(), examiner.network
-    sources = [examiner.remote(1) for _ in _OTHER_PORTS]
+    sources = [examiner.stranger(1) for _ in _OTHER_PORTS]
     since, began = examiner.mark, network.now()
     for source, bits in zip(sources, _OTHER_PORTS, strict=True):
         target = Endpoint(known.mapped.address, known.mapped.port ^ bits)

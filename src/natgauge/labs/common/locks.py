@@ -11,7 +11,8 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Final, Literal
 
@@ -66,8 +67,48 @@ def directory_of(name: str) -> Path:
     return folder("labs") / name
 
 
+#: Locks that rest, by their files, with their handles; None = a lock that is let go of is free.
+_resting: ContextVar[dict[Path, int] | None] = ContextVar("resting", default=None)
+
+
 class InUseError(HostError):
     """Another process holds a lock."""
+
+    def __init__(self, message: str, *, another: str = "") -> None:
+        """`another`: name of the input by which the user chooses another lab; empty = there is none."""
+        super().__init__(message, at=another)
+        self.another = another
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+    """Within the block, no other process can take the lab or port of a lab that this process has taken down.
+
+    The next lab of that name, or with that port, takes its lock over.
+    """
+    if _resting.get() is not None:
+        yield
+        return
+    resting: dict[Path, int] = {}
+    before = _resting.set(resting)
+    try:
+        yield
+    finally:
+        _resting.reset(before)
+        for path, handle in resting.items():
+            _let_go(path, handle)
+
+
+def _let_go(path: Path, handle: int) -> None:
+    path.unlink(missing_ok=True)
+    os.close(handle)
+
+
+def _holds(handle: int, path: Path) -> bool:
+    """Whether what is open is the file of a lock, or its folder where no file could be made."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(handle), (path if path.exists() else path.parent).stat())
+    return False
 
 
 class Lock:
@@ -80,7 +121,8 @@ class Lock:
             what: name in messages of the protected thing; default: the lab of this name.
         """
         self._what = what or f"lab {name}"
-        self._another = "another" if what else "another name (--lab-name, or lab_name in a plan's [lab])"
+        #: The input by which a user chooses another one.
+        self._input = "" if what else "lab_name"
         self._folder: Subfolder = "locks" if what else "labs"
         self._path = folder(self._folder) / f"{name}.lock"
         self._handle: int | None = None
@@ -93,9 +135,8 @@ class Lock:
     def take(self) -> None:
         """Take the lock."""
         if not self.take_soon():
-            raise InUseError(
-                f"{self._what}: in use by {self.holder_in_words()}; wait until it has ended, or use {self._another}"
-            )
+            text = f"{self._what}: in use by {self.holder_in_words()}; wait until it has ended"
+            raise InUseError(text if self._input else f"{text}, or use another", another=self._input)
 
     def take_soon(self, patience: float = _LOCK_PATIENCE_SECONDS) -> bool:
         """Take the lock if no other process holds it for longer than a moment: listing and cleaning do.
@@ -137,6 +178,12 @@ class Lock:
 
     def try_take(self) -> bool:
         """Take the lock if no other process holds it."""
+        if (rested := (_resting.get() or {}).pop(self._path, None)) is not None:
+            if _holds(rested, self._path):
+                self._handle = rested
+                return True
+            # Somebody deleted the file, and another process may hold a new one.
+            os.close(rested)
         made_folder(self._folder)
         try:
             handle = self._opened()
@@ -167,11 +214,8 @@ class Lock:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        opened = os.fstat(handle)
         # The last holder may have deleted the file between our opening and locking it.
-        with suppress(FileNotFoundError):
-            return os.path.samestat(opened, self._path.stat())
-        return os.path.samestat(opened, self._path.parent.stat())
+        return _holds(handle, self._path)
 
     def holder(self) -> int | None:
         """Process id of the present holder; None when it is not known, or when the process that wrote it has ended."""
@@ -204,9 +248,15 @@ class Lock:
     def release(self) -> None:
         """Delete the lock's file and let go; nothing happens when the lock is not held."""
         if self._handle is not None:
-            self._path.unlink(missing_ok=True)
-            os.close(self._handle)
+            _let_go(self._path, self._handle)
             self._handle = None
+
+    def rest(self) -> None:
+        """Let go of the name of a lab or of its port; within `kept` it stays this process's."""
+        if (resting := _resting.get()) is None or self._handle is None:
+            self.release()
+        else:
+            resting[self._path], self._handle = self._handle, None
 
 
 def holders() -> frozenset[int]:

@@ -330,9 +330,9 @@ class Register:
             _LOG.warning("natgauge: %s", line)
 
     def release(self) -> None:
-        """Release the lock on the lab's name; another process may take it."""
+        """Release the lock on the lab's name; another process may take it, unless it is kept for the next lab."""
         self.globals.withdraw()
-        self._lock.release()
+        self._lock.rest()
 
     def _head(self) -> Mapping[str, Any]:
         return {

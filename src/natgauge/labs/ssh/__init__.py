@@ -68,10 +68,10 @@ def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:
 
     for option in ("ssh_host", "device_inside", "device_outside", "initiator_port", "responder_port"):
         if getattr(options, option) is None:
-            raise UsageError(
-                f"--{option.replace('_', '-')} is missing; the ssh lab needs a machine, its two interfaces and the "
-                "two ports here that they are cabled to",
-                at=option,
+            raise wrong(
+                option,
+                "is missing; the ssh lab needs a machine, its two interfaces and the two ports here that they are "
+                "cabled to",
             )
     return RemoteLab(
         name,

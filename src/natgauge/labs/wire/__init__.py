@@ -140,8 +140,7 @@ def _background(options: WireOptions, *, wanted: bool) -> tuple[Addresses, Addre
     first, last = (_addresses(name, text, "ipv6") for name, text in given.items())
     if first is None or last is None:
         name = "initiator_background" if first is None else "responder_background"
-        option = name.replace("_", "-")
-        raise UsageError(f"--{option} is missing; --foreground-share needs IPv6 addresses on both sides", at=name)
+        raise wrong(name, "is missing; native IPv6 frames (foreground share) need addresses on both sides")
     if first.overlaps(last):
         raise wrong("responder_background", f"{last} overlaps {first} of the Initiator's side; name others")
     return first, last
@@ -153,15 +152,9 @@ def _addresses(name: str, text: str | None, family: Family) -> Addresses | None:
 
 def _port(side: str, interface: str | None, gateway: str | None, netns: str | None) -> Port:
     if interface is None:
-        raise UsageError(
-            f"--{side}-port is missing; the wire lab needs both ports and the device's address on each",
-            at=f"{side}_port",
-        )
+        raise wrong(f"{side}_port", "is missing; the wire lab needs both ports and the device's address on each")
     if gateway is None:
-        raise UsageError(
-            f"--{side}-gateway is missing; the wire lab needs the port and the device's address on it",
-            at=f"{side}_gateway",
-        )
+        raise wrong(f"{side}_gateway", "is missing; the wire lab needs the port and the device's address on it")
     if _MAC.fullmatch(gateway):
         return Port(interface, netns, gateway.lower(), None)
     try:

@@ -211,7 +211,7 @@ class WireLab(Lab):
     def down(self) -> None:
         """Release the locks on the ports."""
         while self._locks:
-            self._locks.pop().release()
+            self._locks.pop().rest()
 
     def counters(self) -> LabCounters:
         """Return the drops of the ports alone: natgauge does not reach the device."""

@@ -16,6 +16,7 @@ from natgauge.analysis import conditions
 from natgauge.analysis.claims import on_one_axis, routes, series, work
 from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.loads import loss_figure
+from natgauge.analysis.ratio_verdicts import doubts_of
 from natgauge.analysis.scalability import CORES, NEW, SESSIONS, Axis, varied_with
 from natgauge.figure_text import given, in_full, number, of_whole
 from natgauge.interval_text import figure_and_interval, span, with_ends
@@ -26,7 +27,7 @@ from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
 from natgauge.reports import criterion, graded_doubts, labels, main_figure
-from natgauge.reports.comparison import change, conditions_of, doubts_of, interval
+from natgauge.reports.comparison import change, conditions_of, interval
 from natgauge.reports.doubtful import missing
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine, Row

@@ -23,6 +23,7 @@ from urllib.parse import quote
 from natgauge import foreign, outputs
 from natgauge.analysis import conditions
 from natgauge.analysis.conditions import Unlike
+from natgauge.analysis.ratio_verdicts import doubts_of_all
 from natgauge.metrics import declared
 from natgauge.plain_text import capital, visible
 from natgauge.records.audit import AuditedRequirement
@@ -244,7 +245,7 @@ def _doubts(collected: StoredResults, names: Sequence[str]) -> list[dict[str, An
         for gateway in record.gateways
         for quantity, doubts in gateway.doubts.items()
     ]
-    of_costs = [("all costs", comparison.doubts_of_all(record)) for record in collected.records]
+    of_costs = [("all costs", doubts_of_all(record)) for record in collected.records]
     return [
         {"grade": grade, "title": graded_doubts.GRADE_TITLES[grade], "doubts": every}
         for grade, every in graded_doubts.summed([*of_results, *of_rates, *of_costs]).items()

@@ -20,8 +20,8 @@ from natgauge.errors import UsageError
 from natgauge.ethernet import FRAME_OVERHEAD, LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
 from natgauge.inputs.checks import spoken as spoken_name
 from natgauge.inputs.checks import wrong
-from natgauge.inputs.frame_sizes import MIXES, SizeMix, parse_frame_sizes
-from natgauge.inputs.question import RANGES, USUAL_FRAMES, FrameOptions, TrafficOptions
+from natgauge.inputs.frame_sizes import SizeMix, parse_frame_sizes
+from natgauge.inputs.question import MIXES, RANGES, USUAL_FRAMES, FrameOptions, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
 from natgauge.setup.traffic import subscribers as sharing
 from natgauge.setup.traffic.addresses import AddressPlan

@@ -15,7 +15,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
@@ -40,6 +40,9 @@ from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.records.repetition import Row
 from natgauge.trials import LEAST_WATCHED_SECONDS, Direction, Trial, TrialPlan, together
 from natgauge.words import Placement, Verdict, origin
+
+if TYPE_CHECKING:
+    from natgauge.agreement.generated import StreamCounts
 
 #: In `shared` placement frames up to this share of the throughput leave one by one, which the tester can do then.
 ALONE_SHARE: Final = 0.5
@@ -81,7 +84,7 @@ class DelaySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     def timed_plan(self, phase1_rate: float, rate: float, share: float) -> TrialPlan:
         """A trial whose delays are recorded; `share` is that of the throughput."""
         plan = self.plan(phase1_rate, rate, self.trial_seconds)
-        return replace(plan, record_delays=True, single_frames=share <= ALONE_SHARE)
+        return replace(plan, record_delays=True, at_rate=True, single_frames=share <= ALONE_SHARE)
 
 
 DelaySettingsT = TypeVar("DelaySettingsT", bound=DelaySettings)
@@ -114,6 +117,8 @@ class Timing:
         percentiles: names of the figures that are also reported without frames in stalls, and that decide whether a
             trial is repeated.
         ends: returns between which values in seconds the headline of a direction is; None = it is exact.
+        waits: number of frames that make a headline, each of which may wait for those that left with it.
+        of_slowest: whether the slowest frames alone are the headline, which one stall may have delayed.
         others: names of further figures that are also reported without frames in stalls, but do not repeat a trial.
     """
 
@@ -123,6 +128,8 @@ class Timing:
     percentiles: tuple[str, ...]
     others: tuple[str, ...] = ()
     ends: Callable[[Delays], tuple[float, float]] | None = None
+    waits: int = 1
+    of_slowest: bool = False
 
     def of_headline(self, every: Iterable[Delays]) -> dict[str, float]:
         """Return between which values the headline of the worse direction is, in us, and of how many frames it is."""
@@ -213,7 +220,9 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
                 rows.append(
                     {"load_percent": share * 100, "rate": rate, "verdict": str(outcome.verdict), **figures_of_load}
                 )
-                self.repetition_notes.extend([*_trial_notes(outcome, share), *self._stalls_note(outcome, share)])
+                is_value = len(rows) == 1
+                self.repetition_notes.extend(_trial_notes(outcome, share, is_value=is_value))
+                self.repetition_notes.extend(self._stalls_note(outcome, share))
             if time_is_up:
                 break
         return self.measurement(figures[self.timing.headline], figures=figures, series=rows)
@@ -223,8 +232,12 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         return [
             Note("throughput", f"100 % is {written(self.throughput)} {settings.rate_unit}"),
             self._own_note(),
-            *together_note(settings.placement, loads, self.throughput * settings.active, "throughput"),
-            *unseen_stalls_note(settings.placement, settings.trial_seconds, longer_trials),
+            *together_note(
+                settings.placement, loads, self.throughput * settings.active, "throughput", self.timing.waits
+            ),
+            *unseen_stalls_note(
+                settings.placement, settings.trial_seconds, longer_trials, 0.0 if self.timing.of_slowest else None
+            ),
             *repetitions_note(settings, RFC_REPETITIONS, "RFC 8219 section 7"),
             *tolerance_note(settings.loss_tolerance),
         ]
@@ -290,10 +303,11 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         return Note("own delay", text, value=largest)
 
 
-def together_note(placement: Placement, loads: Iterable[float], rate: float, of: str) -> list[Note]:
+def together_note(placement: Placement, loads: Iterable[float], rate: float, of: str, waits: int = 1) -> list[Note]:
     """Return a note on the part of delays that is not the device's own, for a device in the sender's context.
 
-    `loads` are shares of `rate`, which is that of all directions in frames/s, > 0; `of` names it.
+    `loads` are shares of `rate`, which is that of all directions in frames/s, > 0; `of` names it. The value of the note
+    is the part of the headline, which is of the highest load and contains so many `waits`.
     """
     named = ", ".join(written(100 * share) for share in loads if share > ALONE_SHARE)
     batch = together(rate)
@@ -304,13 +318,16 @@ def together_note(placement: Placement, loads: Iterable[float], rate: float, of:
         f"{named} % of the {of} up to {written(1e6 * batch / rate)} us of a delay are that wait, not the device's "
         f"own; at {in_percent(ALONE_SHARE)} and less they leave one by one"
     )
-    return [Note("batches", text)]
+    return [Note("batches", text, value=waits * 1e6 * batch / rate)]
 
 
-def unseen_stalls_note(placement: Placement, seconds: float, remedy: Callable[[float], str]) -> list[Note]:
+def unseen_stalls_note(
+    placement: Placement, seconds: float, remedy: Callable[[float], str], leaves: float | None = None
+) -> list[Note]:
     """Return a note on stalls that are too short to be seen, but long enough for the 99.9th percentile.
 
     Args:
+        leaves: what such a stall leaves of the headline, in us; None = it does not move it.
         seconds: time for which a trial sends frames that are timed, > 0.
         remedy: returns what prevents that, where a trial must send for so many seconds at least.
     """
@@ -323,7 +340,7 @@ def unseen_stalls_note(placement: Placement, seconds: float, remedy: Callable[[f
         f"{LEAST_WATCHED_SECONDS * 1e3:g} ms, which is not seen, can be the whole 99.9th percentile; {remedy(least)} "
         "prevent that"
     )
-    return [Note("frames in stalls", text)]
+    return [Note("frames in stalls", text, value=leaves)]
 
 
 def longer_trials(least: float) -> str:
@@ -345,6 +362,13 @@ def read(outcome: Trial, timing: Timing) -> dict[str, float]:
     return figures_of_both | {
         "lost_percent": 100 * worst({d: lost_share(counts) for d, counts in outcome.phase2.items()})
     }
+
+
+def too_high_note(outcome: Trial, share: float, timed: Iterable[StreamCounts]) -> Note:
+    """Return a doubt about a trial that the device failed at the load of the value; `timed` has the frames of it."""
+    lost = max(map(lost_share, timed), default=0.0)
+    came = "; delays are of those that came" if lost else ""
+    return Note("load too high", f"at {in_percent(share)} the device failed: {outcome.reason}{came}", value=lost)
 
 
 def _of_direction(name: str, direction: Direction) -> str:
@@ -386,12 +410,14 @@ def _percent(share: float) -> str:
     return "an unknown part" if math.isinf(share) else in_percent(share)
 
 
-def _trial_notes(outcome: Trial, share: float) -> list[Note]:
+def _trial_notes(outcome: Trial, share: float, *, is_value: bool) -> list[Note]:
     notes = []
     negative = sum(delays.negative for delays in outcome.delays.values())
     if negative:
         text = f"{negative} frames seemed to arrive before they were sent: the clocks are not to be trusted"
         notes.append(Note("tester", text, negative))
+    if is_value and outcome.verdict is Verdict.FAIL:
+        return [*notes, too_high_note(outcome, share, outcome.phase2.values())]
     lost = {d: counts.lost for d, counts in outcome.phase2.items() if counts.lost}
     if lost:
         by_direction = ", ".join(f"{number} {origin(direction)}" for direction, number in lost.items())

@@ -171,6 +171,8 @@ def losses(attempts: Sequence[Attempt], unit: str) -> str:
     return f"{len(valid)} trials at {rates} lost {frames} frame{'' if frames == '1' else 's'} each, {slow}"
 
 
+#: Links and hosts lose frames one by one, too. What that explains with this probability or more is not the device's.
+LEAST_CHANCE: Final = 0.01
 #: Failed trials of a search that lost no more than this share of their frames, at every rate, were not overloaded.
 FEW_LOST: Final = 0.001
 #: Least number of such trials, and factor between their rates.

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ports to which the forward chains of an nftables rule set let new connections go, as `nft --json` prints it.
+
+Each rule is asked about one packet, from the inside to the outside of a lab. What is asked of it may not be known (its
+mark, the time of the day): then both answers are followed, and the verdict on the packet is what all of them agree on.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any, Final, Literal
+
+from natgauge.labs.common.addresses import INSIDE, OUTSIDE
+
+Protocol = Literal["udp", "tcp", "icmp"]
+#: What rules do with a packet; "next" = they leave it to what follows.
+Verdict = Literal["accept", "drop", "next", "return"]
+
+_PROTOCOLS: Final[tuple[Protocol, ...]] = ("udp", "tcp", "icmp")
+#: Numbers of the protocols, which rules may have in place of names.
+_NUMBERS: Final[Mapping[int, Protocol]] = {17: "udp", 6: "tcp", 1: "icmp"}
+_LAST_PORT: Final = 65_535
+#: Ports to which trials and audits send where none are chosen; rules that accept these need not be told.
+_USUAL: Final = ((1, 16), (7_000, 20_000))
+#: Families whose chains IPv4 packets pass.
+_FAMILIES: Final = frozenset({"ip", "inet"})
+#: As deep as the kernel lets chains jump.
+_DEEPEST: Final = 16
+_ENDS: Final[Mapping[str, Verdict]] = {
+    "accept": "accept", "drop": "drop", "reject": "drop", "return": "return", "continue": "next", "queue": "drop",
+}  # fmt: skip
+_ORDERS: Final[Mapping[str, Callable[[int, int], bool]]] = {
+    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
+}  # fmt: skip
+#: Value of what a packet does not have, so that no rule that asks about it matches.
+_OTHER: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedPorts:
+    """What the forward chains of a rule set let through from the inside to the outside.
+
+    Attributes:
+        ports: by protocol, the only ports that it goes to, as ranges; protocols without go to any port.
+    """
+
+    ports: Mapping[Protocol, tuple[tuple[int, int], ...]]
+    refused: frozenset[Protocol]
+    unknown: frozenset[Protocol]
+
+
+def accepted_ports(ruleset: str, inside: str, outside: str) -> AcceptedPorts:
+    """Return what rules accept that `nft --json list ruleset` has printed, from one of its interfaces to another."""
+    rules = _Rules.read(ruleset)
+    ports: dict[Protocol, tuple[tuple[int, int], ...]] = {}
+    refused, unknown = set[Protocol](), set[Protocol]()
+    for protocol in _PROTOCOLS:
+        found: dict[Verdict | None, list[tuple[int, int]]] = {}
+        for first, last in rules.ranges() if protocol != "icmp" else [(1, 1)]:
+            found.setdefault(rules.verdict(_Packet(protocol, first, inside, outside)), []).append((first, last))
+        accepted = _joined(found.get("accept", ()))
+        if None in found and not accepted:
+            unknown.add(protocol)
+        elif not accepted:
+            refused.add(protocol)
+        elif protocol != "icmp" and not all(
+            any(low <= first and last <= high for low, high in accepted) for first, last in _USUAL
+        ):
+            ports[protocol] = accepted
+    return AcceptedPorts(ports, frozenset(refused), frozenset(unknown))
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if joined and joined[-1][1] + 1 == first:
+            joined[-1] = joined[-1][0], last
+        else:
+            joined.append((first, last))
+    return tuple(joined)
+
+
+class _Packet:
+    """The first packet of a connection: what rules may ask about."""
+
+    def __init__(self, protocol: Protocol, port: int, inside: str, outside: str) -> None:
+        """Of ICMP it is an echo request, and the port is none."""
+        has_ports = protocol != "icmp"
+        self.protocol = protocol
+        self._values: dict[tuple[object, object], object] = {
+            ("meta", "iif"): inside,
+            ("meta", "iifname"): inside,
+            ("meta", "oif"): outside,
+            ("meta", "oifname"): outside,
+            ("meta", "l4proto"): protocol,
+            ("meta", "nfproto"): "ipv4",
+            ("meta", "protocol"): "ip",
+            ("ct", "state"): "new",
+            ("ct", "direction"): "original",
+            # A rule that asks about it means translated connections from the outside.
+            ("ct", "status"): "",
+            ("ip", "protocol"): protocol,
+            ("ip", "saddr"): INSIDE["ipv4"].host(0),
+            ("ip", "daddr"): OUTSIDE["ipv4"].host(0),
+            ("th", "dport"): port if has_ports else _OTHER,
+            **({(protocol, "dport"): port} if has_ports else {("icmp", "type"): "echo-request"}),
+        }
+
+    def value(self, left: Any) -> object:
+        """What a rule asks about; None = not known."""
+        if not isinstance(left, dict) or len(left) != 1:
+            return None
+        ((kind, what),) = left.items()
+        if kind == "concat":
+            values = tuple(self.value(part) for part in what)
+            return None if None in values else values
+        asked = (what.get("protocol"), what.get("field")) if kind == "payload" else (kind, what.get("key"))
+        is_other = kind == "payload" and asked[0] not in (None, self.protocol, "ip", "th", "ether", "vlan")
+        return self._values.get(asked, _OTHER if is_other else None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """Chains with their rules, base chains of the hook `forward`, and sets, each by family, table and name."""
+
+    chains: Mapping[tuple[str, str, str], Sequence[Sequence[Any]]]
+    base: Sequence[tuple[tuple[str, str, str], Verdict]]
+    sets: Mapping[tuple[str, str, str], Sequence[Any]]
+    ports: frozenset[int]
+
+    @classmethod
+    def read(cls, ruleset: str) -> _Rules:
+        """Read the JSON of nft."""
+        chains: dict[tuple[str, str, str], list[Sequence[Any]]] = {}
+        base: list[tuple[int, tuple[str, str, str], Verdict]] = []
+        sets: dict[tuple[str, str, str], Sequence[Any]] = {}
+        for entry in json.loads(ruleset)["nftables"]:
+            ((kind, what),) = entry.items()
+            if what.get("family") not in _FAMILIES:
+                continue
+            if kind == "chain":
+                name = what["family"], what["table"], what["name"]
+                chains.setdefault(name, [])
+                if what.get("hook") == "forward" and what.get("type") == "filter":
+                    base.append((what["prio"], name, "drop" if what.get("policy") == "drop" else "accept"))
+            elif kind == "rule":
+                chains.setdefault((what["family"], what["table"], what["chain"]), []).append(what["expr"])
+            elif kind in ("set", "map"):
+                sets[what["family"], what["table"], what["name"]] = what.get("elem", [])
+        ports = frozenset(number for part in (*chains.values(), *sets.values()) for number in _numbers(part))
+        return cls(chains, [(name, policy) for _, name, policy in sorted(base)], sets, ports)
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """Ranges of ports that the rules can only treat alike: no number that they name is within one."""
+        starts = sorted({1, *(each for each in self.ports), *(each + 1 for each in self.ports)})
+        starts = [start for start in starts if 1 <= start <= _LAST_PORT]
+        return list(zip(starts, [start - 1 for start in starts[1:]] + [_LAST_PORT], strict=True))
+
+    def verdict(self, packet: _Packet) -> Verdict | None:
+        """The verdict of all base chains; None = not known."""
+        every = set[Verdict]({"accept"})
+        for name, policy in self.base:
+            own = {policy if one in ("next", "return") else one for one in self._chain(packet, name, 0)}
+            if own == {"drop"}:
+                return "drop"
+            every |= own
+        return "accept" if every == {"accept"} else None
+
+    def _chain(self, packet: _Packet, name: tuple[str, str, str], depth: int) -> set[Verdict]:
+        """The verdicts that a chain may have on a packet."""
+        found, is_left = set[Verdict](), True
+        if depth > _DEEPEST or name not in self.chains:
+            return {"accept", "drop"}
+        for rule in self.chains[name]:
+            own = self._rule(packet, rule, name[:2], depth)
+            found |= own - {"next"}
+            if is_left := "next" in own:
+                continue
+            break
+        return found | ({"next"} if is_left else set())
+
+    def _rule(self, packet: _Packet, rule: Sequence[Any], table: tuple[str, str], depth: int) -> set[Verdict]:
+        """The verdicts that a rule may have; "next" = it has none, or does not match."""
+        may_not: set[Verdict] = set()
+        for statement in rule:
+            ((kind, what),) = statement.items()
+            if kind == "match":
+                holds = self._matches(packet, what, table)
+                if holds is False:
+                    return {"next"}
+                may_not |= set() if holds else {"next"}
+            elif kind == "limit" or (kind == "xt" and what is not None):
+                may_not |= {"next"}
+            elif kind == "vmap":
+                return may_not | self._mapped(packet, what, table, depth)
+            elif kind in _ENDS or kind in ("jump", "goto"):
+                return may_not | self._ended(packet, statement, table, depth)
+        return {"next"}
+
+    def _ended(self, packet: _Packet, statement: Mapping[str, Any], table: tuple[str, str], depth: int) -> set[Verdict]:
+        ((kind, what),) = statement.items()
+        if kind in ("jump", "goto"):
+            own = self._chain(packet, (*table, what["target"]), depth + 1)
+            # After `goto` nothing of this chain follows.
+            last: Verdict = "next" if kind == "jump" else "return"
+            return {last if one in ("next", "return") else one for one in own}
+        return {_ENDS[kind]}
+
+    def _mapped(self, packet: _Packet, what: Mapping[str, Any], table: tuple[str, str], depth: int) -> set[Verdict]:
+        """The verdicts of a map: that of its first key that matches."""
+        found: set[Verdict] = set()
+        for key, verdict in self._elements(what["data"], table):
+            holds = self._is_one_of(packet.value(what["key"]), key, table)
+            if holds is False:
+                continue
+            found |= self._ended(packet, verdict, table, depth)
+            if holds:
+                return found
+        return found | {"next"}
+
+    def _matches(self, packet: _Packet, what: Mapping[str, Any], table: tuple[str, str]) -> bool | None:
+        """Whether a packet matches; None = not known."""
+        value = packet.value(what["left"])
+        if value is _OTHER:
+            return False
+        right, holds = what["right"], self._is_one_of(value, what["right"], table)
+        if what["op"] in ("==", "in"):
+            return holds
+        if what["op"] == "!=":
+            return None if holds is None else not holds
+        compare = _ORDERS.get(what["op"])
+        return compare(value, right) if compare and isinstance(value, int) and isinstance(right, int) else None
+
+    def _is_one_of(self, value: object, right: object, table: tuple[str, str]) -> bool | None:
+        """Whether a value is one of those that a rule names; None = not known."""
+        if value is None:
+            return None
+        if value is _OTHER:
+            return False
+        match right:
+            case {"set": _} | [*_]:
+                every = [self._is_one_of(value, each, table) for each in self._elements(right, table)]
+            case str() if right.startswith("@"):
+                if (*table, right[1:]) not in self.sets:
+                    return None
+                every = [self._is_one_of(value, each, table) for each in self._elements(right, table)]
+            case _:
+                return _is(value, right)
+        return True if True in every else None if None in every else False
+
+    def _elements(self, right: Any, table: tuple[str, str]) -> Sequence[Any]:
+        if isinstance(right, str):
+            right = self.sets.get((*table, right.removeprefix("@")), [])
+        elements = right["set"] if isinstance(right, dict) and "set" in right else right
+        return elements if isinstance(elements, list) else [elements]
+
+
+def _is(value: object, right: Any) -> bool | None:
+    """Whether a value is what a rule names; None = not known."""
+    if isinstance(right, dict) and "elem" in right:
+        return _is(value, right["elem"]["val"])
+    if isinstance(value, IPv4Address):
+        return _has(right, value)
+    if isinstance(value, tuple):
+        parts = right.get("concat", ()) if isinstance(right, dict) else ()
+        every = [_is(own, part) for own, part in zip(value, parts, strict=False)]
+        return None if len(parts) != len(value) else False if False in every else None if None in every else True
+    if isinstance(value, int):
+        first, last = right["range"] if isinstance(right, dict) and "range" in right else (right, right)
+        return first <= value <= last if isinstance(first, int) and isinstance(last, int) else None
+    if isinstance(right, str):
+        return fnmatchcase(str(value), right) if right.endswith("*") else value == right
+    return _NUMBERS.get(right) == value if isinstance(right, int) else None
+
+
+def _has(right: Any, address: IPv4Address) -> bool | None:
+    """Whether a rule names a network or a range with an address; None = not known."""
+    try:
+        match right:
+            case {"prefix": {"addr": first, "len": length}}:
+                return address in IPv4Network(f"{first}/{length}", strict=False)
+            case {"range": [first, last]}:
+                return IPv4Address(first) <= address <= IPv4Address(last)
+            case str():
+                return address == IPv4Address(right)
+    except ValueError:
+        pass
+    return None
+
+
+def _numbers(part: object) -> Iterator[int]:
+    """Yield every number in rules and sets: each may be a port, and none of others does harm."""
+    match part:
+        case int():
+            yield part
+        case dict():
+            for each in part.values():
+                yield from _numbers(each)
+        case list() | tuple():
+            for each in part:
+                yield from _numbers(each)

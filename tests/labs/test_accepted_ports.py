@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rule set that drops by policy and accepts by port: its recipe says where frames go, and what is printed works."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from natgauge.cli import run
+from natgauge.gateways.recipe import load
+
+RULES = """\
+table inet filter {
+    set web { type inet_service; elements = { 80, 443 }; }
+    chain forward {
+        type filter hook forward priority filter; policy drop;
+        ct state vmap { established : accept, related : accept, invalid : drop }
+        iifname "lan0" oifname "wan0" jump out
+        iifname "wan0" oifname "lan0" ct status dnat accept
+        counter
+    }
+    chain out {
+        ip saddr 192.168.10.0/24 tcp dport @web accept
+        meta l4proto udp th dport { 53, 443 } accept
+    }
+}
+table ip nat {
+    chain post { type nat hook postrouting priority srcnat; oifname "wan0" masquerade; }
+}
+"""
+
+
+@pytest.mark.alone
+def test_what_a_new_recipe_prints_can_be_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("router.conf").write_text(RULES)
+    names = ["--inside", "lan0", "--outside", "wan0", "--inside-network", "192.168.10.0/24"]
+    assert run(["gateways", "new", "mine", "--from-nft", "router.conf", *names]) == 0
+    said = capsys.readouterr().out
+    mine = load("./mine")
+    assert (mine.destination_ports, mine.transports) == ({"udp": "443,53", "tcp": "443,80"}, ("udp", "tcp"))
+    command = shlex.split(said.partition("try it: ")[2])[1:]
+    for transport in ([], ["--transport", "tcp"]):
+        short = ["--quantities", "new", "--connections", "2000", "--most-seconds", "1", "--json"]
+        assert run([*command, *transport, *short, "--results", "results"]) == 11
+        compared = json.loads(capsys.readouterr().out)
+        assert [each["parameters"]["traffic"]["destination_ports"] for each in compared["gateways"]] == ["443-443"] * 3
