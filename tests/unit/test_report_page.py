@@ -615,7 +615,7 @@ def test_delays_of_a_load_are_one_line_of_rounds_that_have_throughputs_of_their_
         for direction in ("responder", "initiator")
     ]
     (figure,) = question_figures([result], [found], looks_of([result], []))[-1].figures
-    assert figure.data[0][:3] == ("100", "100.0 k to 110.0 k frames/s", "responder")
+    assert figure.data[0][:3] == ("100", "100.0 k to 110.0 k frames/s", "from outside")
     assert {row["load"] for layer in figure.spec["layer"] for row in layer["data"]["values"]} == {
         "load 100 %",
         "load 50 %",
