@@ -216,6 +216,9 @@ def test_a_number_of_subscribers_says_what_each_of_them_takes() -> None:
     assert one(result).text.startswith(f"x carries 810 subscribers {each} without losing a frame or a new connection")
     head = heading(StoredResults((Stored(Path("a"), result),), ()), [])
     assert f"subscribers {each}" in head.conditions
+    # Frames have the words that they have elsewhere, where their rates are known.
+    rated = made([810.0], metric="subscribers", parameters={**given, "subscriber_rates": {"up": 23.4, "down": 382.0}})
+    assert "new/s, 23.4 frames/s from inside, 382 from outside)" in one(rated).text
     throughput = made([810.0], parameters=given)
     assert "each:" not in one(throughput).text
 
