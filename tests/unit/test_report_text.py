@@ -212,7 +212,7 @@ def test_a_number_of_subscribers_says_what_each_of_them_takes() -> None:
     profile = str(load_profile("household"))
     given = {"subscriber_profile": profile}
     result = made([810.0], metric="subscribers", unit="subscribers", parameters=given)
-    each = f"(each: {profile.partition(' from outside')[0]} from outside)"
+    each = f"(each: {profile.partition(' down')[0]} down)"
     assert one(result).text.startswith(f"x carries 810 subscribers {each} without losing a frame or a new connection")
     head = heading(StoredResults((Stored(Path("a"), result),), ()), [])
     assert f"subscribers {each}" in head.conditions
