@@ -58,10 +58,10 @@ def run(device: Device, snippet: str) -> None:
 @pytest.mark.parametrize(
     ("gateway", "fault", "kind"),
     [
-        ("map-t-ce", WRONG_RANGE, "mistranslated to the Responder; look at its rules"),
-        ("lwb4", HOLE, "lost to the Responder, the device counted no_subscriber; look at its rules"),
+        ("map-t-ce", WRONG_RANGE, "mistranslated from inside; look at its rules"),
+        ("lwb4", HOLE, "lost from inside, the device counted no_subscriber; look at its rules"),
         # The relay finds nothing wrong: in its eyes the frames are those of the subscriber whose ports they have.
-        ("map-t", WRONG_RANGE, "mistranslated to the Responder; look at its rules"),
+        ("map-t", WRONG_RANGE, "mistranslated from inside; look at its rules"),
     ],
     ids=["wrong range", "hole in the binding table", "wrong range, with the relay"],
 )

@@ -197,7 +197,7 @@ def test_a_customer_edge_that_sends_from_anothers_ports_is_dropped_and_named(
     with bench, pytest.raises(BrokenError) as error:
         bench.ready(bench.plan("connection-rate", question.settings), Memory())
     said = str(error.value)
-    assert "device does not forward: phase 1, Initiator to Responder: 0 of 8 frames came back" in said
+    assert "device does not forward: phase 1, from inside: 0 of 8 frames came back" in said
     assert re.search(rf"the device counted \d+ x (br|lwaftr) {cause}", said)
     assert "\n" not in said
 

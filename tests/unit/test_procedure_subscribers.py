@@ -1101,7 +1101,7 @@ def test_the_record_names_what_ended_it_and_the_profile_that_was_meant(tmp_path:
     parameters = measured.document["parameters"]
     assert (
         parameters["traffic"]["subscriber_profile"]
-        == "1 connections, 1 new/s, 1 frames/s from inside, 1 from outside, least frames, udp"
+        == "1 connections, 1 new/s, 1 frames/s up, 1 down, least frames, udp"
     )
     assert Result.model_validate(measured.document).limited_by == "new connections"
 

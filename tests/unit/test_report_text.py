@@ -212,10 +212,13 @@ def test_a_number_of_subscribers_says_what_each_of_them_takes() -> None:
     profile = str(load_profile("household"))
     given = {"subscriber_profile": profile}
     result = made([810.0], metric="subscribers", unit="subscribers", parameters=given)
-    each = f"(each: {profile.partition(' from outside')[0]} from outside)"
+    each = f"(each: {profile.partition(' down')[0]} down)"
     assert one(result).text.startswith(f"x carries 810 subscribers {each} without losing a frame or a new connection")
     head = heading(StoredResults((Stored(Path("a"), result),), ()), [])
     assert f"subscribers {each}" in head.conditions
+    # Frames have the words that they have elsewhere, where their rates are known.
+    rated = made([810.0], metric="subscribers", parameters={**given, "subscriber_rates": {"up": 23.4, "down": 382.0}})
+    assert "new/s, 23.4 frames/s from inside, 382 from outside)" in one(rated).text
     throughput = made([810.0], parameters=given)
     assert "each:" not in one(throughput).text
 

@@ -11,11 +11,13 @@ from typing import Final, get_args
 
 from natgauge.analysis.unit_frames import UnitFrame, frames_of, is_of_frames, mix_in_words, mix_of, sends_data
 from natgauge.ethernet import IP_HEADER, LEAST_OCTETS
+from natgauge.figure_text import number
 from natgauge.metrics import declared
 from natgauge.metrics.goals import PRESETS, Preset, criterion
+from natgauge.metrics.loads import SUBSCRIBER_RATES
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES
-from natgauge.words import SIDES
+from natgauge.words import SENDING, SIDES
 
 #: Open connections, new ones, and frames up and down begin the words of a profile of subscribers.
 _TERMS: Final = 4
@@ -40,7 +42,13 @@ def terms(result: Result) -> str:
     Transport and sizes, which end the words of a profile, are those of `frames_clause`.
     """
     profile = result.parameter("subscriber_profile") if declared(result.metric).counts == "subscriber" else None
-    return "" if profile is None else f" (each: {', '.join(str(profile).split(', ')[:_TERMS])})"
+    if profile is None:
+        return ""
+    words, rates = str(profile).split(", "), result.parameter(SUBSCRIBER_RATES)
+    if isinstance(rates, dict) and {"up", "down"} <= rates.keys():
+        frames = [f"{number(rates[way])}{unit} {SENDING[way]}" for way, unit in (("up", " frames/s"), ("down", ""))]
+        words = [*words[: _TERMS - len(frames)], *frames]
+    return f" (each: {', '.join(words[:_TERMS])})"
 
 
 def frames_clause(result: Result, *, sized: bool = True) -> str:

@@ -22,7 +22,6 @@ from natgauge.inputs.checks import in_range, one_of, positive
 from natgauge.inputs.frame_sizes import SizeMix, read_mix
 from natgauge.inputs.input import Input, chosen, inputs_of
 from natgauge.inputs.types import Text
-from natgauge.words import SENDING
 
 #: Octets that bits are counted of: the IP packet, or the frame with its FCS, preamble and gap (RFC 5180 appendix A.1).
 BitsOf = Literal["ip", "wire"]
@@ -127,8 +126,7 @@ class Subscriber:
         )
         return (
             f"{in_full(self.connections)} connections, {in_full(self.new_per_second)} new/s, "
-            f"{number(self.up)} frames/s {SENDING['up']}, {number(self.down)} {SENDING['down']}, "
-            f"{size}, {self.transport}"
+            f"{number(self.up)} frames/s up, {number(self.down)} down, {size}, {self.transport}"
         )
 
     def _refuse_sizes(self, way: str) -> None:
