@@ -176,7 +176,9 @@ def test_an_error_that_passes_names_how_much_is_done_and_the_way_on(
     benches: Benches, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     """Seen: the lab was taken by another natgauge after half of the campaign, and nothing said how to go on."""
-    benches.killed = Dies(50, by=locks.InUseError("lab mine: in use by process 7; wait until it has ended", another="lab_name"))
+    benches.killed = Dies(
+        50, by=locks.InUseError("lab mine: in use by process 7; wait until it has ended", another="lab_name")
+    )
     assert run(["run", "small.toml", "--lab-name", "mine"]) == 3
     *_, way_on, error = capsys.readouterr().err.splitlines()
     golden(f"{way_on}\n{error}")

@@ -224,8 +224,8 @@ def test_the_table_has_the_baseline_first_and_the_control_last() -> None:
     assert [line.heading for line in lines[1:]] == [
         f"{BASELINE} (baseline)", f"{BASELINE} (baseline)", "other", "third", CONTROL, CONTROL,
     ]  # fmt: skip
-    assert lines[3].cells == ("up", "+10.0 %", "+9.0 to +11.0 %", "costs more", "550", "1.4")
-    assert lines[4].cells[:4] == ("new", "-10.0 %", "-12.0 to -8.0 %", "costs less")
+    assert lines[3].cells == ("from inside", "+10.0 %", "+9.0 to +11.0 %", "costs more", "550", "1.4")
+    assert lines[4].cells[:4] == ("new connection", "-10.0 %", "-12.0 to -8.0 %", "costs less")
 
 
 def test_several_gateways_are_put_in_order_in_one_line_with_doubtful_neighbours_marked() -> None:
@@ -236,6 +236,16 @@ def test_several_gateways_are_put_in_order_in_one_line_with_doubtful_neighbours_
     assert first.leads
     assert [word for word in first.text.split() if word in ("<", "≈")] == ["≈", "<", "≈"]
     assert re.findall(r"dear(?:er)?|alike", first.text) == ["alike", "dear", "dearer"]
+    # The answer has its doubt and its unit, and no sentence says it again.
+    assert re.findall(r"\(([^)]*)\)", first.text)[:-1] == [
+        "-1.0 to +1.0 %",
+        "500 ns",
+        "+40.0 to +45.0 %",
+        "+43.0 to +50.0 %",
+    ]
+    assert "; 95 % intervals" in first.text
+    assert not any("dear" in one.text for one in comparison.sentences(record)[1:])
+    assert len(comparison.sheet(record, short=True).notes) <= 3 < len(comparison.sheet(record).notes)
 
 
 def test_a_comment_mentions_nobody_and_links_nowhere() -> None:

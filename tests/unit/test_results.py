@@ -399,7 +399,12 @@ def test_excused_trials_are_told_and_too_many_decide_nothing(
 
 @pytest.mark.parametrize("brief", [False, True])
 @pytest.mark.parametrize(("passed", "excused"), [(10, 3), (10, 9)])
-def test_what_disturbances_did_to_trials_is_said_once(passed: int, excused: int, brief: bool, golden: Golden) -> None:
+def test_what_disturbances_did_to_trials_is_said_once(
+    passed: int,
+    excused: int,
+    brief: bool,  # noqa: FBT001 - a parameter of the test
+    golden: Golden,
+) -> None:
     """Seen: 18 excused, 18 INVALID and 26 disturbed trials of 34 in three lines and two lists."""
     none = make_counts(intended=0, offered=0, received=0)
     kinds = [make_outcome(Verdict.PASS, "", none, disturbed=True)] * passed
