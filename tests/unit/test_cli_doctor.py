@@ -106,7 +106,9 @@ def test_what_single_gateways_lack_is_one_line_of_names_and_has_its_mends_with_v
 ) -> None:
     """Seen: 14 long lines of programs to build stood between the first line and what the machine itself lacked."""
     other = Finding("gateway einat-nat44", "missing", "needs einat", "build einat", places=("here",))
-    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda _host: [GOOD, SLOW, WHOLE, GATEWAY, other, GUEST, BROKEN])
+    monkeypatch.setattr(
+        "natgauge.tester.doctor.examine", lambda _host: [GOOD, SLOW, WHOLE, GATEWAY, other, GUEST, BROKEN]
+    )
     assert run(["doctor"]) == 0
     shown = capsys.readouterr().out
     golden(shown)

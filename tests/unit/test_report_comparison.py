@@ -237,6 +237,16 @@ def test_several_gateways_are_put_in_order_in_one_line_with_doubtful_neighbours_
     assert first.leads
     assert [word for word in first.text.split() if word in ("<", "≈")] == ["≈", "<", "≈"]
     assert re.findall(r"dear(?:er)?|alike", first.text) == ["alike", "dear", "dearer"]
+    # The answer has its doubt and its unit, and no sentence says it again.
+    assert re.findall(r"\(([^)]*)\)", first.text)[:-1] == [
+        "-1.0 to +1.0 %",
+        "500 ns",
+        "+40.0 to +45.0 %",
+        "+43.0 to +50.0 %",
+    ]
+    assert "; 95 % intervals" in first.text
+    assert not any("dear" in one.text for one in comparison.sentences(record)[1:])
+    assert len(comparison.sheet(record, short=True).notes) <= 3 < len(comparison.sheet(record).notes)
 
 
 def test_a_comment_mentions_nobody_and_links_nowhere() -> None:

@@ -92,24 +92,14 @@ def command(
         lab_name=lab_name,
         elsewhere=_elsewhere(on, certificates, insecure=insecure),
     )
-
-    def way_on(why: str = "") -> None:
-        """Print the command that goes on: nothing is lost, and what --retry-broken began again is no longer broken."""
-        values = {
-            "--out": out, "--lab-name": lab_name, "--on": on, "--certificates": certificates,
-        }  # fmt: skip
-        words = [word for name, value in values.items() if value is not None for word in (name, str(value))]
-        words += [word for cell in only for word in ("--only", cell)]
-        # Of several plans, those that have not begun begin.
-        goes_on = len(plans) > 1 or campaign.has_begun(order)
-        switches = {"--insecure": insecure, "--host-name": host_name, "--verbose": verbose, "--resume": goes_on}
-        words += [name for name, is_on in switches.items() if is_on]
-        how = "continue" if goes_on else "begin again"
-        say(f"natgauge: {why}{how} with: natgauge run {shlex.join([*map(str, plans), *words])}", err=True)
-
+    values = {"--out": out, "--lab-name": lab_name, "--on": on, "--certificates": certificates}
+    words = [word for name, value in values.items() if value is not None for word in (name, str(value))]
+    words += [word for cell in only for word in ("--only", cell)]
+    switches = {"--insecure": insecure, "--host-name": host_name, "--verbose": verbose}
+    words += [name for name, is_on in switches.items() if is_on]
     warn(insecure=insecure and on is not None)
     statuses = [0]
-    has_stopped = False
+    errors: list[NatgaugeError] = []
     try:
         for each in campaign.orders(plans, order):
             try:
@@ -120,26 +110,40 @@ def command(
                     raise
                 say(f"natgauge: {each.plan}: {error}", err=True)
                 statuses.append(error.exit_status)
-                has_stopped = has_stopped or _can_go_on(error)
+                errors.append(error)
     except PlanError as error:
         return complaints.complain(error)
-    except Exception as error:
-        if isinstance(error, NatgaugeError) and _can_go_on(error) and campaign.has_begun(order):
-            way_on(f"stopped after {_done(order)}; ")
+    except BaseException as error:
+        _say_way_on(order, plans, words, [error])
         raise
-    except BaseException:
-        # A signal: everything is undone.
-        way_on()
-        raise
-    if has_stopped:
-        way_on()
+    _say_way_on(order, plans, words, errors)
     # An error weighs more than a verdict.
     return max(statuses, key=lambda status: (status in _ERRORS, status))
 
 
-def _can_go_on(error: NatgaugeError) -> bool:
+def _say_way_on(
+    order: RunOrder, plans: Sequence[Path], options: Sequence[str], errors: Sequence[BaseException]
+) -> None:
+    """Print the command that goes on after errors or a signal, where another session may go on.
+
+    After a signal everything is undone, and nothing is lost. What --retry-broken began again is no longer broken.
+    """
+    from natgauge.campaigns import campaign
+
+    is_signal = not all(isinstance(error, Exception) for error in errors)
+    # Of several plans, those that have not begun begin.
+    goes_on = len(plans) > 1 or campaign.has_begun(order)
+    if not is_signal and not (goes_on and any(map(_can_go_on, errors))):
+        return
+    done = "" if is_signal or len(plans) > 1 else f"stopped after {_done(order)}; "
+    how = "continue" if goes_on else "begin again"
+    words = [*map(str, plans), *options, *(["--resume"] if goes_on else [])]
+    say(f"natgauge: {done}{how} with: natgauge run {shlex.join(words)}", err=True)
+
+
+def _can_go_on(error: BaseException) -> bool:
     """Whether a campaign that an error ended goes on where its reason is gone: no question is wrong, nor natgauge."""
-    return error.begun and not isinstance(error, UsageError | FaultError)
+    return isinstance(error, NatgaugeError) and error.begun and not isinstance(error, UsageError | FaultError)
 
 
 def _done(order: RunOrder) -> str:
@@ -190,6 +194,7 @@ def _ended(campaign_status: CampaignStatus, *, verbose: bool) -> str:
 
     shown = lines(campaign_status)
     if any(measurement.folder for measurement in campaign_status.measurements):
+        from natgauge.notes import GRADES
         from natgauge.reports.answers import answers, not_sure
         from natgauge.reports.text import doubt_lines
         from natgauge.stored.find_results import find
@@ -197,7 +202,9 @@ def _ended(campaign_status: CampaignStatus, *, verbose: bool) -> str:
         results = find([campaign_status.folder]).results
         found = answers(results)
         sentences = [*(sentence.text for sentence in found), *filter(None, [not_sure(found, listed=True)])]
-        shown = [*sentences, *doubt_lines(results, brief=not verbose), *shown]
+        # Words alone of what changes nothing help nobody here; the report has them.
+        grades = GRADES if verbose else GRADES[:-1]
+        shown = [*sentences, *doubt_lines(results, brief=not verbose, grades=grades), *shown]
         against = _varied(campaign_status.folder, results)
         words = ["natgauge", "report", *(["--against", against] if against else []), str(campaign_status.folder)]
         shown.append(f"  Tables: {shlex.join(words)}")

@@ -438,7 +438,7 @@ def _compared(collected: StoredResults, form: str, own: OwnWords) -> str:
     if form == "csv":
         return comparison.csv_table(collected.records)
     return "\n\n".join(
-        _answered(form, comparison.sentences(one.record), comparison.sheet(one.record), of, own)
+        _answered(form, comparison.sentences(one.record), comparison.sheet(one.record, short=form == "text"), of, own)
         for one in collected.comparisons
         for of in [replace(collected, stored=(), comparisons=(one,), audits=())]
     )

@@ -481,8 +481,8 @@ def _ranked_once(ranking: Ranking) -> Sentence:
     first = ranking.results[0]
     # A gateway that may be better or worse than measured makes the order of the others no less sure.
     # Bounds are in the interval already.
-    doubted = [claim for claim in ranking.claims if not _OF_BOUNDS.issuperset(claim.doubts)]
-    aside = {claim.first.gateway: claim.doubts for claim in doubted if not _grave(first)}
+    more = [claim for claim in ranking.claims if not _OF_BOUNDS.issuperset(claim.doubts)]
+    aside = {claim.first.gateway: claim.doubts for claim in more if not _grave(first)}
     claims = [claim for claim in ranking.claims if claim.first.gateway not in aside] or ranking.claims
     certainty = weakest(claims)
     if certainty == "cannot tell":

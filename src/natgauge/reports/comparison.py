@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -36,7 +36,8 @@ from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
 from natgauge.words import MOST_NAMES, Quantity, listed
 
-#: Sign between two gateways whose order is not known.
+#: Signs between two gateways: the first costs surely less; the order is not known.
+_LESS: Final = "<"
 _ALIKE: Final = "≈"
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}
@@ -51,16 +52,20 @@ def text(record: ComparisonRecord, *, brief: bool = False, width: int | None = N
     """Return the answers, the doubts, and the table with its notes.
 
     Args:
-        brief: whether only doubts that could change the answer have their text, and others only their word.
+        brief: whether only doubts that could change the answer have their text, and others only their word; notes are
+            short.
         width: most characters of a line of the table; None = any.
     """
-    return answered(sentences(record), sheet(record, brief=brief), width)
+    return answered(sentences(record), sheet(record, brief=brief, short=brief), width)
 
 
 def sentences(record: ComparisonRecord, *, of_limit: bool = True) -> list[Sentence]:
-    """Return the answers: to `--fail-above`, one for each gateway and quantity, and a control that seems to differ."""
+    """Return the answers: the order, to `--fail-above`, costs in no order, and a control that seems to differ."""
+    ordered = _ordered(record)
     groups: dict[tuple[str, str, bool, bool], list[RatioEstimate]] = {}
-    for estimate in record.estimates:
+    # Where a doubt could change a cost, each gateway has a certainty of its own.
+    doubted = {quantity for quantity, own in ordered.items() if grave_doubts(record, own)}
+    for estimate in (one for one in record.estimates if one.quantity not in ordered.keys() - doubted):
         kind = estimate.quantity, estimate.verdict, estimate.is_bounded, _is_within(estimate)
         groups.setdefault(kind, []).append(estimate)
     found = [_compared(record, group) for group in groups.values()]
@@ -76,8 +81,7 @@ def sentences(record: ComparisonRecord, *, of_limit: bool = True) -> list[Senten
             ratios = f"{ratio(low, 'down')} to {ratio(high, 'up')}"
             of = f"Compared with itself, {record.baseline.label} seems to differ, too ({FRAME_OF[estimate.quantity]}"
             found.append(Sentence(f"{of}: {ratios}, A/A control): a difference counts only beyond that.", "seen"))
-    order = _order(record)
-    found = [*([Sentence(order)] if order else []), *found]
+    found = [*([_order(record, ordered)] if ordered else []), *found]
     unlike = conditions_of(record)
     below = [] if unlike is None else [Sentence(str(unlike), unlike=(unlike,))]
     return [replace(found[0], leads=True), *found[1:], *below]
@@ -94,17 +98,24 @@ def _limit(record: ComparisonRecord) -> Sentence | None:
     return _as_sure(record, [one for one in record.estimates if one.above or not record.above], costs)
 
 
-def _order(record: ComparisonRecord) -> str:
-    """The order of several gateways by cost, in one line; empty where there are two, or costs that are not known."""
-    texts = []
-    for quantity in dict.fromkeys(estimate.quantity for estimate in record.estimates):
-        own = [estimate for estimate in record.estimates if estimate.quantity == quantity]
-        known = [estimate for estimate in own if estimate.is_bounded]
-        if len(own) > 1 and len(known) == len(own):
-            texts.append(f"{FRAME_OF[quantity]}: {_in_order(record, quantity, known)}")
-    order = "; ".join(texts)
+def _ordered(record: ComparisonRecord) -> dict[Quantity, list[RatioEstimate]]:
+    """Return the costs of several gateways, all with known ends of their intervals, by quantity."""
+    found: dict[Quantity, list[RatioEstimate]] = {}
+    for estimate in record.estimates:
+        found.setdefault(estimate.quantity, []).append(estimate)
+    return {name: own for name, own in found.items() if len(own) > 1 and all(one.is_bounded for one in own)}
+
+
+def _order(record: ComparisonRecord, ordered: Mapping[Quantity, Sequence[RatioEstimate]]) -> Sentence:
+    """The order of several gateways by cost, with their intervals."""
+    order = "; ".join(f"{FRAME_OF[quantity]}: {_in_order(record, quantity, own)}" for quantity, own in ordered.items())
+    every = [estimate for own in ordered.values() for estimate in own]
     unknown = f" ({_ALIKE}: not all before it surely cost less than all after it)" if _ALIKE in order else ""
-    return f"Cheapest first, {order}{unknown}." if texts else ""
+    text = f"Cheapest first, {order}; {_level(every)}s{unknown}."
+    if grave_doubts(record, every):
+        return Sentence(text)
+    is_known = _LESS in order or any(estimate.verdict == "no difference" for estimate in every)
+    return Sentence(text, "sure" if is_known else "cannot tell")
 
 
 def _in_order(record: ComparisonRecord, quantity: Quantity, known: Sequence[RatioEstimate]) -> str:
@@ -125,18 +136,14 @@ def _in_order(record: ComparisonRecord, quantity: Quantity, known: Sequence[Rati
 
     # None = the baseline.
     ordered = sorted([None, *known], key=middle)
-    names = [record.baseline.label if one is None else _with_change(one) for one in ordered]
+    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == quantity), None)
+    baseline = f"{record.baseline.label}{'' if cost is None else f' ({nanoseconds(cost)})'}"
+    names = [baseline if one is None else f"{_through(one, record)} ({interval(one)})" for one in ordered]
     text = names[0]
     for at, name in enumerate(names[1:], start=1):
         sure = all(itertools.starmap(is_less, itertools.product(ordered[:at], ordered[at:])))
-        text += f" {'<' if sure else _ALIKE} {name}"
+        text += f" {_LESS if sure else _ALIKE} {name}"
     return text
-
-
-def _with_change(estimate: RatioEstimate) -> str:
-    if estimate.verdict in ("no difference", "undecided") or estimate.ratio is None:
-        return estimate.gateway
-    return f"{estimate.gateway} ({percent(estimate.ratio - 1, width=1, sign=True)})"
 
 
 def conditions_of(record: ComparisonRecord) -> conditions.Unlike | None:
@@ -303,8 +310,12 @@ def _undecided(record: ComparisonRecord) -> Iterator[str]:
         yield f"The time ended after {_length(record)}, before the costs were told apart; give more: --most-seconds."
 
 
-def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
-    """Return the table of a comparison: a line for each gateway and quantity, the baseline first, the control last."""
+def sheet(record: ComparisonRecord, *, brief: bool = True, short: bool = False) -> Sheet:
+    """Return the table of a comparison: a line for each gateway and quantity, the baseline first, the control last.
+
+    Args:
+        short: whether the notes are those that a reader of a terminal needs.
+    """
     head = ("frame", "vs. baseline", "interval", "verdict", "ns a frame", "x forwarding")
     lines = [SheetRow("gateway", head)]
     for cost in record.baseline_costs:
@@ -317,7 +328,7 @@ def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
         verdict = _of_control(estimate) if estimate in record.control else estimate.verdict
         cells = (KIND_OF[estimate.quantity], ratio, interval(estimate), verdict, *own)
         lines.append(SheetRow(_named(record, record.gateway(estimate.gateway)), cells))
-    notes = tuple(f"{sentence}." for sentence in _notes(record))
+    notes = tuple(f"{sentence}." for sentence in _notes(record, short=short))
     return Sheet(
         tuple(lines), notes, tuple(_doubts(record, brief=brief)), tuple(in_paper(named_doubts(record), _having))
     )
@@ -339,15 +350,8 @@ def _of_control(estimate: RatioEstimate) -> str:
     return "as expected" if low <= 1 <= high else "seems to differ"
 
 
-def _notes(record: ComparisonRecord) -> Iterator[str]:
-    level = (*record.estimates, *record.control)[0].level
-    forwarding = "; x forwarding: how many times the work of plain forwarding" if record.by == "slices" else ""
-    yield f"Costs are {_COSTS[record.by]}, compared with {record.baseline.label}{forwarding}"
-    yield (
-        f"Each interval contains the true ratio with a probability of {given(level)}. The A/A "
-        "control compares the baseline with itself: what it shows is noise. Nanoseconds differ from host to host; "
-        "ratios differ less"
-    )
+def _notes(record: ComparisonRecord, *, short: bool) -> Iterator[str]:
+    yield from _short_notes(record) if short else _all_notes(record)
     where = "of searches in turn" if record.slices is None else f"on core {record.slices.core}"
     of_commit = "" if record.commit is None else f", commit {commit_of(record.commit)[0]}"
     yield f"Measured for {_length(record)} {where}{_traffic(record)}{of_commit}; evidence: {record.results}"
@@ -362,7 +366,7 @@ def _notes(record: ComparisonRecord) -> Iterator[str]:
         for cost in record.baseline_costs
         if cost.tester_nanoseconds is not None
     ]
-    if of_tester:
+    if of_tester and not short:
         yield f"The tester's own part, which is subtracted: {', '.join(of_tester)}"
     yield from _halves(record)
     yield from (str(note) for note in record.notes if note not in doubts_of_all(record))
@@ -397,6 +401,23 @@ def _traffic_of(gateway: GatewayRecord) -> str:
         return text
     up, down = octets.get("initiator"), octets.get("responder")
     return f"{text}, frames of {up} octets" if up == down else f"{text}, frames of {up} octets up and {down} down"
+
+
+def _short_notes(record: ComparisonRecord) -> Iterator[str]:
+    forwarding = "; x forwarding: as a multiple of that of plain forwarding" if record.by == "slices" else ""
+    yield f"Costs: {_COSTS[record.by]}{forwarding}"
+    yield "The A/A control shows noise. On another host nanoseconds differ, ratios less"
+
+
+def _all_notes(record: ComparisonRecord) -> Iterator[str]:
+    level = (*record.estimates, *record.control)[0].level
+    forwarding = "; x forwarding: how many times the work of plain forwarding" if record.by == "slices" else ""
+    yield f"Costs are {_COSTS[record.by]}, compared with {record.baseline.label}{forwarding}"
+    yield (
+        f"Each interval contains the true ratio with a probability of {given(level)}. The A/A "
+        "control compares the baseline with itself: what it shows is noise. Nanoseconds differ from host to host; "
+        "ratios differ less"
+    )
 
 
 def _halves(record: ComparisonRecord) -> Iterator[str]:

@@ -35,7 +35,7 @@ from natgauge.records.store import (
     result_name,
 )
 from natgauge.reports import explanation
-from natgauge.reports.collected import Unmeasured, StoredResults
+from natgauge.reports.collected import StoredResults, Unmeasured
 from natgauge.words import enumerated, few, listed
 
 #: Makes the command that measures a stored result again of the command as a folder has it, the metric, the gateway, and

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
@@ -150,6 +150,7 @@ def graded(  # noqa: PLR0913 - how the lines are told, by keyword
     each: bool = False,
     marked: bool = False,
     instead: Mapping[str, str] | None = None,
+    grades: Collection[Grade] = GRADES,
 ) -> list[str]:
     """Return doubts as lines; doubts that could change the answer come first.
 
@@ -161,6 +162,7 @@ def graded(  # noqa: PLR0913 - how the lines are told, by keyword
         each: whether doubts of a word with different texts have a line each, and facts on the device have their text;
             otherwise the text is that of the first, as an example.
         instead: by the word of a doubt, what to do about it here instead of its own remedy.
+        grades: those of the doubts that have lines.
     """
     every_named = _without_told(named)
     texts_of = {
@@ -174,6 +176,8 @@ def graded(  # noqa: PLR0913 - how the lines are told, by keyword
     shown = without_causes(every_named) if brief else every_named
     lines = []
     for grade, every in doubted(shown, in_full if each else None).items():
+        if grade not in grades:
+            continue
         title = _title(grade, marked=marked)
         named_doubts = [(one, f"{one.doubt.word}{_of_each_grade(one, having)}") for one in every]
         for one, name in named_doubts:

@@ -16,9 +16,10 @@ from natgauge.analysis.loads import LOADS, by_load
 from natgauge.analysis.unit_frames import drawn_frames
 from natgauge.figure_text import in_full, in_percent, number, with_noun
 from natgauge.interval_text import figure_and_interval
+from natgauge.known_doubts import Grade
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
-from natgauge.notes import NoteWord
+from natgauge.notes import GRADES, NoteWord
 from natgauge.records.measurement import SHARE_OF_LINK, Result
 from natgauge.records.parameters import METHODS
 from natgauge.reports import criterion, doubtful, draft, labels, main_figure
@@ -96,13 +97,14 @@ def answered(sentences: Sequence[Sentence], shown: Sheet, width: int | None = No
     return "\n".join([*said, *filter(None, [reasons, measured]), *shown.doubts, "", table])
 
 
-def doubt_lines(results: Sequence[Result], *, brief: bool = False) -> list[str]:
+def doubt_lines(results: Sequence[Result], *, brief: bool = False, grades: Collection[Grade] = GRADES) -> list[str]:
     """Return the doubts of results by grade, those that could change the answer first; each word once.
 
     Args:
         results: the results.
         brief: whether only doubts that could change the answer have their text, others only their word, and those that
             change nothing of the first line none.
+        grades: those of the doubts that have lines.
     """
 
     def having(found: Sequence[int]) -> str:
@@ -112,7 +114,7 @@ def doubt_lines(results: Sequence[Result], *, brief: bool = False) -> list[str]:
         return f"{results[at].metric} of {labels.names_of(results)[at]}"
 
     every = [(at, doubtful.in_summary(result) if brief else result.doubts) for at, result in enumerate(results)]
-    return graded(every, having, called=called, brief=brief)
+    return graded(every, having, called=called, brief=brief, grades=grades)
 
 
 def sentences(result: Result) -> list[str]:
