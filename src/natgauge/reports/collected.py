@@ -94,7 +94,7 @@ class StoredResults:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class Unmeasured:
     """A measurement without a result, and why.
 
     Of a campaign the reason is behind the name of the cell, and the folder is the campaign's.

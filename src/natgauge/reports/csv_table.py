@@ -13,7 +13,7 @@ from typing import Final
 from natgauge.interval_text import Written
 from natgauge.plain_text import one_line
 from natgauge.records.measurement import Result
-from natgauge.reports.collected import Missing
+from natgauge.reports.collected import Unmeasured
 from natgauge.reports.rows import Ranged, ResultRow, rows
 from natgauge.reports.sheet import Sheet
 
@@ -24,7 +24,7 @@ _FORMULA: Final = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 _NUMBER: Final = re.compile(r"-|[+-][0-9][0-9.,]*(?:e[+-]?[0-9]+)?(?: ?%)?(?: to [+-]?[0-9][0-9.,]*(?: ?%)?)?")
 
 
-def table(results: Sequence[Result], missing: Sequence[Missing] = ()) -> str:
+def table(results: Sequence[Result], missing: Sequence[Unmeasured] = ()) -> str:
     """Return a heading, then one line per result; unknown values are empty.
 
     Measurements without a result have a line each behind them, which says why in its last column.

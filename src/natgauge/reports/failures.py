@@ -34,7 +34,7 @@ from natgauge.records.store import (
     result_name,
 )
 from natgauge.reports import explanation
-from natgauge.reports.collected import Missing, StoredResults
+from natgauge.reports.collected import StoredResults, Unmeasured
 from natgauge.words import enumerated, few, listed
 
 #: Makes the command that measures a stored result again of the command as a folder has it, the metric, the gateway, and
@@ -159,12 +159,12 @@ def broken_of(collected: StoredResults, known: Sequence[_Lack] | None = None) ->
     return found
 
 
-def missing_of(collected: StoredResults) -> Iterator[Missing]:
+def missing_of(collected: StoredResults) -> Iterator[Unmeasured]:
     """Yield each measurement that a campaign of the report has no result of, then those that did not end."""
     for one in _lacks(collected):
         for cell, measurement in one.places:
             reason = one.causes.get(_name_of(cell, measurement), _NOT_YET)
-            yield Missing(cell.device, measurement.name, f"{cell.name}: {reason}", one.folder)
+            yield Unmeasured(cell.device, measurement.name, f"{cell.name}: {reason}", one.folder)
     for folder in collected.unended:
         measured: Mapping[str, Any] = {}
         # What cannot be read has its folder.
@@ -172,7 +172,7 @@ def missing_of(collected: StoredResults) -> Iterator[Missing]:
             (plan, failure), _ = _planned(folder)
             measured = {**failure, **plan}
         gateway = str(measured.get("gateway") or "")
-        yield Missing(
+        yield Unmeasured(
             gateway, str(measured.get("metric") or _called(folder)), str(measured.get("error") or _NOT_YET), folder
         )
 
