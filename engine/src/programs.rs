@@ -136,6 +136,38 @@ fn per_cpu<T: Copy + Default>(map: &impl MapCore, key: u32) -> Vec<T> {
     values.ok().flatten().unwrap_or_default().iter().map(|bytes| value(bytes)).collect()
 }
 
+/// The programs and their maps, as the request needs them.
+fn opened<'obj>(
+    place: &'obj mut MaybeUninit<OpenObject>,
+    plan: &types::plan,
+    request: &Request,
+    choice: &Choice,
+    table: &Table,
+) -> Outcome<OpenTesterSkel<'obj>> {
+    let mut open = TesterSkelBuilder::default().open(place).map_err(|error| load_failure(&error))?;
+    if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
+        rodata.plan = *plan;
+    }
+    for mut program in open.open_object_mut().progs_mut() {
+        let runs = program.name().to_str().is_some_and(|name| choice.has(name));
+        program.set_autoload(runs);
+    }
+    let senders = request.senders.cpus.len();
+    let windows = u32::try_from(senders * STREAMS).unwrap_or(u32::MAX);
+    open.maps.windows.set_max_entries(windows).map_err(|error| load_failure(&error))?;
+    open.maps.sender_stalls.set_max_entries(senders as u32).map_err(|error| load_failure(&error))?;
+    if plan.record_delays == 0 {
+        open.maps.delays.set_max_entries(1).map_err(|error| load_failure(&error))?;
+    }
+    if plan.record_variation == 0 {
+        open.maps.variations.set_max_entries(1).map_err(|error| load_failure(&error))?;
+    }
+    let recents = if plan.record_variation == 0 { 1 } else { windows };
+    open.maps.recents.set_max_entries(recents).map_err(|error| load_failure(&error))?;
+    open.maps.state_table.set_inner_map_fd(table.template()).map_err(|error| load_failure(&error))?;
+    Ok(open)
+}
+
 /// Write the read-only data into the instructions of the programs that are to be loaded.
 fn write_constants(open: &mut OpenTesterSkel) -> Outcome<()> {
     let octets = open.maps.rodata_data.as_deref().map(bytes).unwrap_or_default();
@@ -200,7 +232,8 @@ impl<'obj> Programs<'obj> {
         Self::load_prepared(write_constants, place, plan, request, floor, table)
     }
 
-    /// The same with other instructions than `write_constants` makes.
+    /// The same with other instructions than `write_constants` makes. Where the kernel refuses these, it gets those that
+    /// the compiler made.
     pub fn load_prepared(
         prepare: fn(&mut OpenTesterSkel) -> Outcome<()>,
         place: &'obj mut MaybeUninit<OpenObject>,
@@ -209,30 +242,16 @@ impl<'obj> Programs<'obj> {
         floor: bool,
         table: Table,
     ) -> Outcome<Self> {
-        let mut open = TesterSkelBuilder::default().open(place).map_err(|error| load_failure(&error))?;
-        if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
-            rodata.plan = *plan;
-        }
         let choice = Choice::of(request, floor);
-        for mut program in open.open_object_mut().progs_mut() {
-            let runs = program.name().to_str().is_some_and(|name| choice.has(name));
-            program.set_autoload(runs);
-        }
-        let senders = request.senders.cpus.len();
-        let windows = u32::try_from(senders * STREAMS).unwrap_or(u32::MAX);
-        open.maps.windows.set_max_entries(windows).map_err(|error| load_failure(&error))?;
-        open.maps.sender_stalls.set_max_entries(senders as u32).map_err(|error| load_failure(&error))?;
-        if plan.record_delays == 0 {
-            open.maps.delays.set_max_entries(1).map_err(|error| load_failure(&error))?;
-        }
-        if plan.record_variation == 0 {
-            open.maps.variations.set_max_entries(1).map_err(|error| load_failure(&error))?;
-        }
-        let recents = if plan.record_variation == 0 { 1 } else { windows };
-        open.maps.recents.set_max_entries(recents).map_err(|error| load_failure(&error))?;
-        open.maps.state_table.set_inner_map_fd(table.template()).map_err(|error| load_failure(&error))?;
-        prepare(&mut open)?;
-        let mut skel = open.load().map_err(|error| load_failure(&error))?;
+        let place = ptr::from_mut(place);
+        let load = |prepare: fn(&mut OpenTesterSkel) -> Outcome<()>| {
+            // SAFETY: nothing else uses the place during 'obj: an object that cannot be loaded is closed before another
+            // one is opened there.
+            let mut open = opened(unsafe { &mut *place }, plan, request, &choice, &table)?;
+            prepare(&mut open)?;
+            open.load().map_err(|error| load_failure(&error))
+        };
+        let mut skel = load(prepare).or_else(|_| load(|_| Ok(())))?;
         // In parallel, because both wait for all CPUs.
         let installing = table.install(&skel.maps.state_table)?;
         let (idle, links) = Self::attach_idle(&skel, choice.transport)?;

@@ -3,10 +3,14 @@
 
 use std::mem::MaybeUninit;
 
+use libbpf_rs::skel::OpenSkel;
+use libbpf_rs::AsRawLibbpf;
+use natgauge_engine::failure::{Failure, Outcome};
 use natgauge_engine::host;
 use natgauge_engine::programs::info;
 use natgauge_engine::sender::{self, CatchUp};
 use natgauge_engine::shared::{BOTH, INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER};
+use natgauge_engine::tester::OpenTesterSkel;
 
 use crate::background::BACKGROUND;
 use crate::harness::{flow, request, run, Loaded, IPV6, NAT64, REDIRECT};
@@ -42,6 +46,12 @@ fn seen(loaded: &Loaded) -> Vec<String> {
     }
     seen.push(format!("{:?}", loaded.programs.received()));
     seen
+}
+
+/// Octets of the instructions of generator and receivers.
+fn lengths(loaded: &Loaded) -> [u32; 3] {
+    let [initiator, responder] = BOTH.map(|side| loaded.programs.receivers()[side]);
+    [loaded.programs.generator(), initiator, responder].map(|program| info(program).xlated_prog_len)
 }
 
 #[test]
@@ -81,12 +91,33 @@ fn every_frame_and_every_count_is_as_by_the_programs_as_compiled() {
         for (one, other) in seen(&compiled).into_iter().zip(seen(&written)) {
             assert_eq!(one, other, "{changes:?}");
         }
-        let length = |loaded: &Loaded| {
-            let [initiator, responder] = BOTH.map(|side| loaded.programs.receivers()[side]);
-            [loaded.programs.generator(), initiator, responder].map(|program| info(program).xlated_prog_len)
-        };
-        for (one, other) in length(&compiled).into_iter().zip(length(&written)) {
+        for (one, other) in lengths(&compiled).into_iter().zip(lengths(&written)) {
             assert!(10 * other < 9 * one, "{other} of {one} octets of instructions: {changes:?}");
         }
+    }
+}
+
+/// Programs that return no verdict, which the kernel refuses.
+fn refused(open: &mut OpenTesterSkel) -> Outcome<()> {
+    let mut exit =
+        libbpf_sys::bpf_insn { code: (libbpf_sys::BPF_JMP | libbpf_sys::BPF_EXIT) as u8, ..Default::default() };
+    for program in open.open_object_mut().progs_mut().filter(|program| program.autoload()) {
+        // SAFETY: the program is not loaded, and libbpf copies its instruction.
+        let status =
+            unsafe { libbpf_sys::bpf_program__set_insns(program.as_libbpf_object().as_ptr(), &raw mut exit, 1) };
+        assert_eq!(status, 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn where_the_kernel_refuses_changed_programs_those_of_the_compiler_run() {
+    let not_made = |_: &mut OpenTesterSkel| Err(Failure::Host("no instructions".into()));
+    for prepare in [refused, not_made] {
+        let (mut first, mut second) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        let compiled = Loaded::as_compiled(&mut first, request(ROUTED));
+        let loaded = Loaded::prepared(prepare, &mut second, request(ROUTED));
+        assert_eq!(lengths(&loaded), lengths(&compiled));
+        assert_eq!(seen(&loaded), seen(&compiled));
     }
 }

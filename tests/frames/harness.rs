@@ -101,8 +101,16 @@ impl<'a> Loaded<'a> {
 
     /// Programs as the compiler made them, which read the plan for each frame.
     pub fn as_compiled(place: &'a mut MaybeUninit<OpenObject>, request: Request) -> Self {
-        let unchanged = |_: &mut OpenTesterSkel| Ok(());
-        Self::by(request, |plan, request, table| Programs::load_prepared(unchanged, place, plan, request, false, table))
+        Self::prepared(|_| Ok(()), place, request)
+    }
+
+    /// Programs with the instructions that `prepare` leaves.
+    pub fn prepared(
+        prepare: fn(&mut OpenTesterSkel) -> Outcome<()>,
+        place: &'a mut MaybeUninit<OpenObject>,
+        request: Request,
+    ) -> Self {
+        Self::by(request, |plan, request, table| Programs::load_prepared(prepare, place, plan, request, false, table))
     }
 
     fn by(request: Request, load: impl FnOnce(&types::plan, &Request, Table) -> Outcome<Programs<'a>>) -> Self {

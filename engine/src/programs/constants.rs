@@ -14,8 +14,9 @@ use libbpf_sys::{
 };
 
 use super::instructions::{
-    call, called, class, destination, has_source, is_arithmetic, is_atomic, is_call, is_conditional, is_load, is_store,
-    is_wide, jump, next, nothing, octets, operation, set, source, target, touched, with_immediate, OF_CALLS, REGISTERS,
+    call, called, class, destination, has_source, is_arithmetic, is_atomic, is_call, is_conditional, is_known, is_load,
+    is_store, is_wide, jump, next, nothing, octets, operation, set, source, target, touched, with_immediate, OF_CALLS,
+    REGISTERS,
 };
 
 /// The read-only data: the descriptor of its map, and its octets.
@@ -41,6 +42,9 @@ type Registers = [Held; REGISTERS];
 impl Constants<'_> {
     /// The same program with the constants in its instructions; None: it has to stay as it is.
     pub fn written_into(self, program: &[bpf_insn]) -> Option<Vec<bpf_insn>> {
+        if !is_understood(program) {
+            return None;
+        }
         let mut insns = program.to_vec();
         let before = self.followed(program);
         // The second half of an instruction is reached with the first.
@@ -99,6 +103,8 @@ impl Constants<'_> {
         if is_call(insn) {
             registers[OF_CALLS].fill(Unknown);
         } else if is_atomic(insn) {
+            // One that loads writes its destination, others their source or register 0.
+            registers[destination(insn)] = Unknown;
             registers[source(insn)] = Unknown;
             registers[0] = Unknown;
         } else if overwritten != 0 {
@@ -261,6 +267,24 @@ fn decided(insn: &bpf_insn, registers: &Registers) -> Option<bool> {
     })
 }
 
+/// Whether all instructions are known, and the program's beginning leads to each. What only something else leads to, such
+/// as an exception, would be taken for never reached.
+fn is_understood(insns: &[bpf_insn]) -> bool {
+    let mut found = vec![false; insns.len()];
+    let mut open = vec![0];
+    while let Some(at) = open.pop() {
+        let Some(insn) = insns.get(at).filter(|insn| is_known(insn)) else { return false };
+        if !std::mem::replace(&mut found[at], true) {
+            if is_wide(insn) {
+                let Some(second) = found.get_mut(at + 1) else { return false };
+                *second = true;
+            }
+            open.extend(next(insns, at).chain(called(insns, at)));
+        }
+    }
+    found.iter().all(|found| *found)
+}
+
 /// The program and its functions, in order.
 fn functions(insns: &[bpf_insn]) -> Vec<Range<usize>> {
     let mut ends: Vec<usize> = (0..insns.len()).filter_map(|at| called(insns, at)).chain([0, insns.len()]).collect();
@@ -347,10 +371,13 @@ fn remove_unread(insns: &mut [bpf_insn], reached: &[bool]) -> bool {
 }
 
 #[cfg(test)]
+mod interpreted;
+
+#[cfg(test)]
 mod tests {
     use libbpf_sys::{
-        BPF_ALU, BPF_ATOMIC, BPF_B, BPF_CALL, BPF_DW, BPF_EXIT, BPF_IMM, BPF_JMP32, BPF_K, BPF_LD, BPF_LDX, BPF_MEM,
-        BPF_ST, BPF_STX, BPF_W, BPF_X,
+        BPF_ABS, BPF_ALU, BPF_ATOMIC, BPF_B, BPF_CALL, BPF_DW, BPF_EXIT, BPF_IMM, BPF_JA, BPF_JCOND, BPF_JMP32, BPF_K,
+        BPF_LD, BPF_LDX, BPF_LOAD_ACQ, BPF_MEM, BPF_MEMSX, BPF_PSEUDO_FUNC, BPF_ST, BPF_STX, BPF_W, BPF_X,
     };
 
     use super::*;
@@ -428,22 +455,6 @@ mod tests {
         assert_eq!(insns.len(), program.concat().len());
         let idle = fields(&[nothing()])[0];
         fields(&insns).into_iter().filter(|insn| *insn != idle).collect()
-    }
-
-    /// Whether the kernel finds a way to each instruction, without knowing which jumps are taken.
-    fn is_connected(insns: &[bpf_insn]) -> bool {
-        assert!(!insns.is_empty());
-        let mut found = vec![false; insns.len()];
-        let mut open = vec![0];
-        while let Some(at) = open.pop() {
-            if !std::mem::replace(&mut found[at], true) {
-                if is_wide(&insns[at]) {
-                    found[at + 1] = true;
-                }
-                open.extend(next(insns, at).chain(called(insns, at)));
-            }
-        }
-        found.iter().all(|found| *found)
     }
 
     #[test]
@@ -572,7 +583,7 @@ mod tests {
         for (sentence, jump) in ways {
             let program = [&option[..], &[load(BPF_W, 1, 1, 0), jump], &rare, &[number(0, 7), exit()]].concat();
             let insns = written(&[&program]).unwrap_or_default();
-            assert!(is_connected(&insns), "{sentence}");
+            assert!(is_understood(&insns), "{sentence}");
             let left = fields(&insns);
             assert!(!left.contains(&fields(&rare)[3]), "{sentence}: {left:?}");
             assert_eq!(left[2..4], fields(&[number(1, 300), jump]), "{sentence}: the kernel sees that it is taken");
@@ -593,7 +604,7 @@ mod tests {
         ]
         .concat();
         let insns = written(&[&program]).unwrap_or_default();
-        assert!(is_connected(&insns));
+        assert!(is_understood(&insns));
         let conditional = insns.iter().filter(|insn| is_conditional(insn)).count();
         assert_eq!(conditional, 1);
         assert!(!insns.iter().any(is_store));
@@ -607,8 +618,54 @@ mod tests {
             [&address(1, MAP, 0)[..], &begin, rare, &[number(0, 0), exit()], &function].concat()
         };
         let insns = written(&[&program(&[number(1, 2), call(5, 8)])]);
-        assert!(is_connected(&insns.unwrap_or_default()));
+        assert!(is_understood(&insns.unwrap_or_default()));
         // Without room for a jump beside the call, the program stays as it is.
         assert!(written(&[&program(&[call(4, 7)])]).is_none());
+    }
+
+    #[test]
+    fn a_program_that_is_not_understood_stays_as_it_is() {
+        let constant = [&address(1, MAP, 0)[..], &[load(BPF_W, 0, 1, 0)]].concat();
+        let function = [insn(BPF_LD | BPF_IMM | BPF_DW, 2, BPF_PSEUDO_FUNC as u8, 0, 2), insn(0, 0, 0, 0, 0)];
+        let ways: [(&str, &[bpf_insn]); 11] = [
+            ("a callback", &[function[0], function[1], exit(), number(0, 0), exit()]),
+            ("a callback that is called, too", &[function[0], function[1], call(5, 7), exit(), number(0, 0), exit()]),
+            ("a load of classic BPF", &[insn(BPF_LD | BPF_ABS | BPF_W, 0, 0, 0, 0), exit()]),
+            ("a jump to an address", &[insn(BPF_JMP | BPF_JA | BPF_X, 1, 0, 0, 0), exit()]),
+            ("a call of an address", &[insn(BPF_JMP | BPF_CALL | BPF_X, 1, 0, 0, 0), exit()]),
+            ("a further operation", &[insn(BPF_ALU64 | 0xe0, 0, 0, 0, 0), exit()]),
+            ("a further register", &[number(11, 0), exit()]),
+            ("an end to which nothing leads", &[exit(), number(0, 0), exit()]),
+            ("no end", &[number(0, 0)]),
+            ("half an instruction", &[insn(BPF_LD | BPF_IMM | BPF_DW, 0, 0, 0, 0)]),
+            ("a jump between two halves", &[jump_if(BPF_JEQ, 0, 0, 1), function[0], insn(0, 0, 0, 0, 0), exit()]),
+        ];
+        assert!(written(&[&constant, &[exit()]]).is_some());
+        for (sentence, end) in ways {
+            assert!(written(&[&constant, end]).is_none(), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn what_only_newer_kernels_know_is_followed() {
+        let ways: [(&str, bpf_insn); 4] = [
+            ("a load with a sign", insn(BPF_LDX | BPF_MEMSX | BPF_B, 0, 1, 4, 0)),
+            ("a move with a sign", insn(BPF_ALU64 | BPF_MOV | BPF_X, 0, 2, 8, 0)),
+            ("a division with signs", insn(BPF_ALU64 | BPF_DIV | BPF_K, 0, 0, 1, 2)),
+            ("an atomic load", insn(BPF_STX | BPF_ATOMIC | BPF_W, 0, 10, -8, BPF_LOAD_ACQ as i32)),
+        ];
+        for (sentence, insn) in ways {
+            let program = [&address(1, MAP, 0)[..], &[load(BPF_W, 2, 1, 0), number(0, 5), insn]].concat();
+            let end = [with_number(BPF_ADD, 0, 1), exit()];
+            let left = left(&[&program, &end]);
+            assert_eq!(left[left.len() - 3..], fields(&[insn, end[0], end[1]]), "{sentence}");
+        }
+        // A long jump over what the other way does, and one that the kernel may take.
+        let long = insn(BPF_JMP32 | BPF_JA, 0, 0, 0, 1);
+        let ways = [load(BPF_W, 3, 10, -8), jump_if(BPF_JEQ, 3, 9, 2), number(0, 1), long, number(0, 2)];
+        let joined = [&ways[..], &[with_number(BPF_ADD, 0, 4), exit()]].concat();
+        assert_eq!(left(&[&joined]), fields(&joined));
+        let perhaps = [number(0, 1), insn(BPF_JMP | BPF_JCOND, 0, 0, 1, 0), number(0, 2), exit()];
+        assert_eq!(left(&[&perhaps]), fields(&perhaps));
     }
 }

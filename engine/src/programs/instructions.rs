@@ -3,7 +3,8 @@
 
 use libbpf_sys::{
     bpf_insn, BPF_ALU, BPF_ALU64, BPF_ATOMIC, BPF_B, BPF_CALL, BPF_DW, BPF_END, BPF_EXIT, BPF_H, BPF_IMM, BPF_JA,
-    BPF_JMP, BPF_JMP32, BPF_K, BPF_LD, BPF_LDX, BPF_MEM, BPF_MOV, BPF_PSEUDO_CALL, BPF_ST, BPF_STX, BPF_W, BPF_X,
+    BPF_JCOND, BPF_JMP, BPF_JMP32, BPF_K, BPF_LD, BPF_LDX, BPF_MEM, BPF_MEMSX, BPF_MOV, BPF_PSEUDO_CALL,
+    BPF_PSEUDO_FUNC, BPF_ST, BPF_STX, BPF_W, BPF_X,
 };
 
 pub const REGISTERS: usize = 11;
@@ -18,6 +19,23 @@ pub fn class(insn: &bpf_insn) -> u32 {
 /// The operation of arithmetic, or of a jump.
 pub fn operation(insn: &bpf_insn) -> u32 {
     u32::from(insn.code) & 0xf0
+}
+
+/// Whether an instruction is one of those that this module describes. Not: loads by the instructions of classic BPF, which
+/// may end the program; addresses of functions, which are entered by others than calls; jumps and calls to addresses.
+pub fn is_known(insn: &bpf_insn) -> bool {
+    if destination(insn) >= REGISTERS || source(insn) >= REGISTERS {
+        return false;
+    }
+    match class(insn) {
+        BPF_LD => is_wide(insn) && u32::from(insn.src_reg()) != BPF_PSEUDO_FUNC,
+        BPF_LDX => has_mode(insn, BPF_MEM) || has_mode(insn, BPF_MEMSX),
+        BPF_ST => has_mode(insn, BPF_MEM),
+        BPF_STX => is_store(insn) || is_atomic(insn),
+        BPF_JMP | BPF_JMP32 if is_conditional(insn) => operation(insn) <= BPF_JCOND,
+        BPF_JMP | BPF_JMP32 => !has_source(insn),
+        _ => operation(insn) <= BPF_END,
+    }
 }
 
 /// Octets that a load or a store moves.
