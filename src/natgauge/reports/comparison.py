@@ -313,8 +313,7 @@ def _undecided(record: ComparisonRecord) -> Iterator[str]:
 def sheet(record: ComparisonRecord, *, brief: bool = True, short: bool = False) -> Sheet:
     """Return the table of a comparison: a line for each gateway and quantity, the baseline first, the control last.
 
-    Args:
-        short: whether the notes are those that a reader of a terminal needs.
+    `short` notes are those that a reader of a terminal needs.
     """
     head = ("frame", "vs. baseline", "interval", "verdict", "ns a frame", "x forwarding")
     lines = [SheetRow("gateway", head)]

@@ -152,7 +152,7 @@ def graded(  # noqa: PLR0913 - how the lines are told, by keyword
     instead: Mapping[str, str] | None = None,
     grades: Collection[Grade] = GRADES,
 ) -> list[str]:
-    """Return doubts as lines; doubts that could change the answer come first.
+    """Return doubts of some grades as lines; doubts that could change the answer come first.
 
     Args:
         having: returns the text that follows the word of a doubt: the names that have the doubt.
@@ -162,7 +162,6 @@ def graded(  # noqa: PLR0913 - how the lines are told, by keyword
         each: whether doubts of a word with different texts have a line each, and facts on the device have their text;
             otherwise the text is that of the first, as an example.
         instead: by the word of a doubt, what to do about it here instead of its own remedy.
-        grades: those of the doubts that have lines.
     """
     every_named = _without_told(named)
     texts_of = {
