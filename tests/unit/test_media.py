@@ -208,7 +208,7 @@ def test_the_wire_lab_waits_for_a_link_that_negotiates_its_speed(
     """With igb, a measurement right after another one found no carrier."""
     carriers = iter([False, False, True, True])
     monkeypatch.setattr(capabilities, "require", lambda *_: None)
-    monkeypatch.setattr(wire_lab, "port_lock", lambda *_: SimpleNamespace(take=lambda: None, release=lambda: None))
+    monkeypatch.setattr(wire_lab, "port_lock", lambda *_: SimpleNamespace(take=lambda: None, rest=lambda: None))
     monkeypatch.setattr(wire_lab, "refuse_missing", lambda _name: None)
     monkeypatch.setattr(
         wire_lab, "read_port", lambda name: port_state(name, has_carrier=False, media=Media(medium=medium))
