@@ -65,9 +65,12 @@ def receivers_close_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NetnsLab, "grace_seconds", GRACE_SECONDS)
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def devices_are_seen_to_forward_soon() -> Iterator[None]:
-    """A device of a user may look for its neighbours, and gets its first frames slowly; here each knows them soon."""
+    """A device of a user may look for its neighbours, and gets its first frames slowly; here each knows them soon.
+
+    Unit tests may follow in this process; their devices know the handful by its rate.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forwarding, "_RATE", HANDFUL_RATE)
         yield

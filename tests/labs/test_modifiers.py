@@ -36,6 +36,7 @@ def test_broadcasts_queries_and_groups_are_counted_exactly() -> None:
         passing(measurer, replace(plain, phase2=modified_by(Modifiers("both"))))
         modified = kept.trials[-1]
         passing(measurer, replace(plain, phase2=modified_by(Modifiers(groups=4, group_seconds=0.2))))
+        grouped = kept.trials[-1]
         short = replace(modified_by(Modifiers("management")), seconds=0.4)
         passing(measurer, replace(plain, phase2=short))
     for counts in phase2_of(modified).values():
@@ -48,5 +49,5 @@ def test_broadcasts_queries_and_groups_are_counted_exactly() -> None:
     short_result: Any = kept.trials[-1]["result"]
     assert short_result.ports.initiator.queries.sent == 1
     # Group k lacks the frames before k x 0.2 s, a quarter of those.
-    for counts in phase2_of(kept.trials[-2]).values():
+    for counts in phase2_of(grouped).values():
         assert counts.made_frames == counts.received_frames == counts.intended_frames == 1200 - (50 + 100 + 150)
