@@ -7,7 +7,7 @@
 #define NATGAUGE_AHEAD_H
 
 /* The connection of a side's frame `number`. Another `try` is another draw of the Responder's. */
-static __always_inline __u64 connection_of(__u64 number, __u32 stream, const int side, int try, const bool churn)
+static __always_inline __u64 connection_of(__u64 number, __u32 stream, const int side, int try)
 {
 	if (plan.flood) {
 		/* Otherwise the compiler asks for the stream first, and the verifier follows both answers. */
@@ -18,9 +18,9 @@ static __always_inline __u64 connection_of(__u64 number, __u32 stream, const int
 	if (side == INITIATOR && (stream == PHASE1 || closes(stream)))
 		return opened(number);
 	if (side == INITIATOR)
-		return drawn(number, plan.draw_key ^ 0x2c1b3c6d, INITIATOR, churn);
+		return drawn(number, plan.draw_key ^ 0x2c1b3c6d, INITIATOR);
 	if (plan.stateless || plan.reading == READING_PSEUDORANDOM)
-		return drawn(number, plan.draw_key + try, RESPONDER, churn);
+		return drawn(number, plan.draw_key + try, RESPONDER);
 	/* In increasing order, repeatedly; READING_ONCE makes one round in permuted order. */
 	number = number < plan.connections ? number : number % plan.connections;
 	return plan.reading == READING_ONCE ? permute(number, READINGS) : number;
@@ -31,13 +31,13 @@ static __always_inline __u64 connection_of(__u64 number, __u32 stream, const int
  * Initiator's when it is received. Loaded one by one, each entry would wait for the memory. The processor overlaps
  * loads that follow each other directly, so these wait only once.
  */
-static __always_inline void prefetch(const struct ahead *ahead, const bool churn)
+static __always_inline void prefetch(const struct ahead *ahead)
 {
 	volatile __u64 *entries[FRAMES_AHEAD];
 
 #pragma unroll
 	for (int i = 0; i < FRAMES_AHEAD; i++) {
-		entries[i] = entry(ahead[i].connection, churn);
+		entries[i] = entry(ahead[i].connection);
 		if (!entries[i])
 			return;
 	}
@@ -48,17 +48,16 @@ static __noinline int look_ahead(const struct sender *s, struct schedule *schedu
 {
 	__u64 number = group * FRAMES_AHEAD * s->senders + s->number;
 	__u32 stream = schedule->stream;
-	const bool churn = plan.churn;
 
 	for (int i = 0; i < FRAMES_AHEAD; i++, number += s->senders) {
 		struct ahead *ahead = &schedule->ahead[i];
 
-		ahead->connection = connection_of(number, stream, side, 0, churn);
+		ahead->connection = connection_of(number, stream, side, 0);
 		ahead->position = position(ahead->connection);
 	}
 	schedule->group = group + 1;
-	if (plan.prefetched && stream != PHASE1 && !(churn && stream == CLOSING))
-		prefetch(schedule->ahead, churn);
+	if (plan.prefetched && stream != PHASE1 && !(plan.churn && stream == CLOSING))
+		prefetch(schedule->ahead);
 	return 0;
 }
 

@@ -340,16 +340,12 @@ static __always_inline bool parse_untranslated(const enum transport_kind transpo
 /* Whether it answers an echo request of this trial, whose identifier is the lower half of the trial's mark. */
 static __always_inline bool is_echo_reply(void *data, void *end)
 {
-	bool ipv4 = plan.side[INITIATOR].link == FAMILY_IPV4;
-	const struct ethhdr *eth = data;
-	const struct iphdr *ip = data + ETH_HLEN;
-	const struct ipv6hdr *ip6 = data + ETH_HLEN;
-	const __u8 *icmp = ipv4 ? (const void *)(ip + 1) : (const void *)(ip6 + 1);
+	const bool ipv6 = plan.side[INITIATOR].link == FAMILY_IPV6;
+	const void *ip = data + ETH_HLEN;
+	const __u8 *icmp = ip + ip_octets(ipv6);
 
-	if ((const void *)(icmp + 8) > end || eth->h_proto != bpf_htons(ipv4 ? ETH_P_IP : ETH_P_IPV6))
-		return false;
-	return (ipv4 ? ip->protocol == IPPROTO_ICMP && icmp[0] == 0
-		     : ip6->nexthdr == IPPROTO_ICMPV6 && icmp[0] == 129) &&
+	return (const void *)(icmp + 8) <= end && ether_type(data) == ip_type(ipv6) &&
+	       protocol_of(ip, ipv6) == transport_protocol(FRAME_ECHO, ipv6) && icmp[0] == (ipv6 ? 129 : 0) &&
 	       *(const __be16 *)(icmp + 4) == bpf_htons(plan.mark & 0xffff);
 }
 
@@ -402,7 +398,7 @@ static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md 
 
 	parsed = parse_as(kind, data, end, side, side, &frame);
 	if (kind == FRAME_UDP && !parsed && plan.mixed && plan.side[side].family == FAMILY_IPV4) {
-		parsed = parse6(FRAME_UDP, data, end, BACKGROUND_LINK, &plan.background_form, &frame);
+		parsed = parse(FRAME_UDP, true, data, end, BACKGROUND_LINK, &plan.background_form, &frame);
 		if (parsed && (frame.tag.mark != plan.mark || !is_background(&frame)))
 			return !frame.intact && is_own(frame.destination, side) ? DAMAGED + STREAMS : NOT_PARSED;
 	}
@@ -486,34 +482,22 @@ static __always_inline bool is_dns_query(const struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	const bool ipv6 = plan.side[RESPONDER].family == FAMILY_IPV6;
-	const struct iphdr *ip = data + ETH_HLEN;
-	const struct ipv6hdr *ip6 = data + ETH_HLEN;
-	const struct udphdr *udp = ipv6 ? (void *)(ip6 + 1) : (void *)(ip + 1);
+	const void *ip = data + ETH_HLEN;
+	const struct udphdr *udp = ip + ip_octets(ipv6);
 
-	return (void *)(udp + 1) <= end && (ipv6 ? ip6->nexthdr : ip->protocol) == IPPROTO_UDP &&
-	       udp->dest == bpf_htons(DNS_PORT);
+	return (void *)(udp + 1) <= end && protocol_of(ip, ipv6) == IPPROTO_UDP && udp->dest == bpf_htons(DNS_PORT);
 }
 
 /*
  * Counts a frame in another VLAN. An answer in another VLAN is none, so the self-test, which counts foreign frames,
- * must not see it.
+ * must not see it. Inlined, the compiler would keep the frame's address in 32 bits, which the kernel refuses.
  */
-static __always_inline int is_elsewhere(struct xdp_md *ctx, struct receiver *r, const int side)
+static __noinline int is_elsewhere(struct xdp_md *ctx, struct receiver *r, const int side)
 {
 	if (has_vlans(ctx, side))
 		return 0;
 	count_odd(ctx, &r->odd[side][STREAMS], side);
 	return 1;
-}
-
-static __noinline int elsewhere_at_initiator(struct xdp_md *ctx, struct receiver *r)
-{
-	return is_elsewhere(ctx, r, INITIATOR);
-}
-
-static __noinline int elsewhere_at_responder(struct xdp_md *ctx, struct receiver *r)
-{
-	return is_elsewhere(ctx, r, RESPONDER);
 }
 
 static __always_inline int receive(const enum transport_kind transport, struct xdp_md *ctx, const int side)
@@ -525,8 +509,7 @@ static __always_inline int receive(const enum transport_kind transport, struct x
 	r = bpf_map_lookup_elem(&receivers, &zero);
 	if (!r)
 		return XDP_DROP;
-	if (plan.side[side].tagged &&
-	    (side == INITIATOR ? elsewhere_at_initiator(ctx, r) : elsewhere_at_responder(ctx, r)))
+	if (plan.side[side].tagged && is_elsewhere(ctx, r, side))
 		return XDP_DROP;
 	if (side == RESPONDER && plan.handed_on == HAND_ALL) {
 		verdict = classify_other(transport, ctx, r, side);

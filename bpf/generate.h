@@ -9,14 +9,12 @@
 #define DISCARD	      9
 #define READING_TRIES 8 /* random connections tried before a frame is skipped */
 
-static __always_inline void put_ethernet(void *data, const volatile struct side_plan *side, __u16 type)
+static __always_inline void put_ethernet(void *data, const volatile struct side_plan *side, __be16 type)
 {
 	__u32 *words = data;
 
-	words[0] = side->ethernet[0];
-	words[1] = side->ethernet[1];
-	words[2] = side->ethernet[2];
-	*(__be16 *)(words + 3) = bpf_htons(type);
+	put_macs(words, side);
+	*(__be16 *)(words + 3) = type;
 }
 
 static __always_inline __u64 put_address6(__be32 *to, struct address a)
@@ -30,65 +28,56 @@ static __always_inline __u64 put_address6(__be32 *to, struct address a)
 	return (high >> 32) + (__u32)high + (low >> 32) + (__u32)low;
 }
 
-/* The outer header of a frame with an IPv4 packet of `octets` octets, between a customer edge and the relay. */
-static __always_inline void put_tunnel(void *data, struct address edge, int octets)
+/* Write an IPv6 header before `octets` octets; returns the checksum sum of its addresses. */
+static __always_inline __u64 put_ip6(__u32 *words, int octets, __u8 protocol, struct address source,
+				     struct address destination)
 {
-	struct address relay = relay_address();
-	__u32 *words = data + ETH_HLEN;
-
 	words[0] = bpf_htonl(0x60000000);
-	words[1] = bpf_htonl(octets << 16 | IPPROTO_IPIP << 8 | TEST_TTL);
-	put_address6(words + 2, plan.edges.emulated ? edge : relay);
-	put_address6(words + 6, plan.edges.emulated ? relay : edge);
+	words[1] = bpf_htonl(octets << 16 | protocol << 8 | TEST_TTL);
+	return put_address6(words + 2, source) + put_address6(words + 6, destination);
 }
 
-static __always_inline int put4(const enum frame_kind kind, void *data, void *end,
-				const volatile struct side_plan *side, const volatile struct form *form,
-				const volatile struct length *length, const struct flow *flow)
+/* The same of IPv4; `sum`: of its other words. */
+static __always_inline __u64 put_ip4(__u32 *words, int octets, __u8 protocol, struct address source,
+				     struct address destination, __u64 sum)
 {
-	__be32 source = bpf_htonl(flow->source.low), destination = bpf_htonl(flow->destination.low);
-	int outer = side->outer, octets = length->octets - outer;
-	__u64 addresses = (__u64)source + destination;
-	void *whole = data;
-	__u32 *words;
-	__u64 sum;
+	__be32 from = bpf_htonl(source.low), to = bpf_htonl(destination.low);
+	__u64 addresses = (__u64)from + to;
+
+	words[0] = bpf_htonl(0x45000000 | (sizeof(struct iphdr) + octets));
+	words[1] = 0;
+	words[2] = bpf_htonl(TEST_TTL << 24 | protocol << 16) | (__u32)(__u16)~fold(sum + addresses) << 16;
+	words[3] = from;
+	words[4] = to;
+	return addresses;
+}
+
+static __always_inline int put(const enum frame_kind kind, const bool ipv6, void *data, void *end,
+			       const volatile struct side_plan *side, const volatile struct form *form,
+			       const volatile struct length *length, const struct flow *flow)
+{
+	int outer = ipv6 ? 0 : side->outer, octets = length->octets - outer;
+	int rest = octets - ETH_HLEN - ip_octets(ipv6);
+	__u8 protocol = transport_protocol(kind, ipv6);
+	struct address relay = relay_address();
+	void *eth = data, *ip;
+	__u64 addresses, sum;
 
 	data += outer;
-	words = data + ETH_HLEN;
-	if (data + octets > end || data + up_to_tag4(kind) > end)
+	ip = data + ETH_HLEN;
+	if (data + octets > end || data + up_to_tag(kind, ipv6) > end)
 		return -1;
-	put_ethernet(whole, side, outer ? ETH_P_IPV6 : ETH_P_IP);
-	if (outer)
-		put_tunnel(whole, flow->tunnel, octets - ETH_HLEN);
-	words[0] = bpf_htonl(0x45000000 | (octets - ETH_HLEN));
-	words[1] = 0;
-	words[2] = bpf_htonl(TEST_TTL << 24 | transport_protocol(kind, false) << 16) |
-		   (__u32)(__u16)~fold(length->ip_sum + addresses) << 16;
-	words[3] = source;
-	words[4] = destination;
-	sum = length->transport_sum + pseudo_sum4(kind, addresses);
-	sum += put_payload(kind, data + up_to_payload4(kind), &flow->tag, form, octets - up_to_payload4(kind));
-	put_transport(kind, data + ETH_HLEN + sizeof(struct iphdr), form, flow,
-		      octets - ETH_HLEN - sizeof(struct iphdr), sum);
-	return 0;
-}
-
-static __always_inline int put6(const enum frame_kind kind, void *data, void *end,
-				const volatile struct side_plan *side, const volatile struct form *form,
-				const volatile struct length *length, const struct flow *flow)
-{
-	__u32 *words = data + ETH_HLEN, octets = length->octets, rest = octets - ETH_HLEN - sizeof(struct ipv6hdr);
-	__u64 sum;
-
-	if (data + octets > end || data + up_to_tag6(kind) > end)
-		return -1;
-	put_ethernet(data, side, ETH_P_IPV6);
-	words[0] = bpf_htonl(0x60000000);
-	words[1] = bpf_htonl(rest << 16 | transport_protocol(kind, true) << 8 | TEST_TTL);
-	sum = length->transport_sum + put_address6(words + 2, flow->source);
-	sum += put_address6(words + 6, flow->destination);
-	sum += put_payload(kind, data + up_to_payload6(kind), &flow->tag, form, octets - up_to_payload6(kind));
-	put_transport(kind, data + ETH_HLEN + sizeof(struct ipv6hdr), form, flow, rest, sum);
+	put_ethernet(eth, side, ip_type(ipv6 || outer));
+	if (outer && plan.edges.emulated)
+		put_ip6(eth + ETH_HLEN, octets - ETH_HLEN, IPPROTO_IPIP, flow->tunnel, relay);
+	else if (outer)
+		put_ip6(eth + ETH_HLEN, octets - ETH_HLEN, IPPROTO_IPIP, relay, flow->tunnel);
+	addresses = ipv6 ? put_ip6(ip, rest, protocol, flow->source, flow->destination)
+			 : put_ip4(ip, rest, protocol, flow->source, flow->destination, length->ip_sum);
+	sum = length->transport_sum + (has_pseudo_header(kind, ipv6) ? addresses : 0);
+	sum += put_payload(kind, data + up_to_payload(kind, ipv6), &flow->tag, form,
+			   octets - up_to_payload(kind, ipv6));
+	put_transport(kind, ip + ip_octets(ipv6), form, flow, rest, sum);
 	return 0;
 }
 
@@ -96,14 +85,10 @@ static __always_inline int put_as(const enum frame_kind kind, struct xdp_md *ctx
 				  const volatile struct form *form, const volatile struct length *length,
 				  const struct flow *flow)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	void *data = (void *)(long)ctx->data + here->tagged, *end = (void *)(long)ctx->data_end;
 
-	/* Branches that the kernel removes where no frame is tagged. A sum of 0 would cost each frame. */
-	if (here->tagged)
-		data += here->tagged;
-
-	if (here->family == FAMILY_IPV4 ? put4(kind, data, end, here, form, length, flow)
-					: put6(kind, data, end, here, form, length, flow))
+	if (here->family == FAMILY_IPV4 ? put(kind, false, data, end, here, form, length, flow)
+					: put(kind, true, data, end, here, form, length, flow))
 		return -1;
 	if (here->tagged)
 		put_vlans(data - here->tagged, here, flow->source);
@@ -114,10 +99,7 @@ static __always_inline int put_frame(const enum frame_kind kind, struct xdp_md *
 				     const volatile struct side_plan *here, const volatile struct form *form,
 				     const volatile struct length *length, const struct flow *flow)
 {
-	int longer = plan.longest - length->octets;
-
-	if (here->tagged)
-		longer -= here->tagged;
+	int longer = plan.longest - length->octets - here->tagged;
 
 	/* The kernel makes all live frames of a call with one length, the longest. */
 	if (longer > 0 && bpf_xdp_adjust_tail(ctx, -longer))
@@ -162,7 +144,7 @@ static __always_inline void initiator_flow(struct flow *flow, const struct ahead
 static __noinline int drawn_again(struct ahead *ahead, __u64 number, __u32 stream, struct outside *outside)
 {
 	for (int try = 1; try < READING_TRIES; try++) {
-		ahead->connection = connection_of(number, stream, RESPONDER, try, false);
+		ahead->connection = connection_of(number, stream, RESPONDER, try);
 		if (!learned(ahead->connection, outside))
 			continue;
 		ahead->position = position(ahead->connection);

@@ -28,16 +28,15 @@ static __always_inline void saw_too_big(struct oddities *odd, __u32 mtu)
 
 static __always_inline bool count_error(void *icmp, void *end, struct oddities *odd, const bool ipv6, const int side)
 {
-	struct ipv6hdr *quoted6 = icmp + 8;
-	struct iphdr *quoted = icmp + 8;
+	const void *quoted = icmp + 8;
 	__u8 type, code;
 
-	if ((ipv6 ? (void *)(quoted6 + 1) : (void *)(quoted + 1)) > end)
+	if (quoted + ip_octets(ipv6) > end)
 		return false;
 	type = *(__u8 *)icmp;
 	code = *(__u8 *)(icmp + 1);
 	if ((ipv6 ? type < 1 || type > 4 : type != 3 && type != 11 && type != 12) ||
-	    !is_own(ipv6 ? address6(&quoted6->saddr) : address4(quoted->saddr), side))
+	    !is_own(source_of(quoted, ipv6), side))
 		return false;
 	if (ipv6 ? type == 2 : type == 3 && code == 4)
 		saw_too_big(odd, ipv6 ? bpf_ntohl(*(__be32 *)(icmp + 4)) : bpf_ntohs(*(__be16 *)(icmp + 6)));
@@ -51,24 +50,23 @@ enum tags { RIGHT_TAGS = 0, TOO_FEW_TAGS, OTHER_TAGS };
 static __always_inline bool count_packet(void *packet, void *end, struct oddities *odd, enum tags tags, const bool ipv6,
 					 const int side)
 {
-	struct ipv6hdr *ip6 = packet;
-	struct iphdr *ip = packet;
-	void *next = ipv6 ? (void *)(ip6 + 1) : (void *)(ip + 1);
+	void *next = packet + ip_octets(ipv6);
 	struct udphdr *udp = next;
+	struct iphdr *ip = packet;
 
-	if (next > end || !is_own(ipv6 ? address6(&ip6->daddr) : address4(ip->daddr), side))
+	if (next > end || !is_own(destination_of(packet, ipv6), side))
 		return false;
 	if (tags == OTHER_TAGS)
 		odd->tagged++;
 	else if (tags == TOO_FEW_TAGS)
 		odd->untagged++;
-	else if (ipv6 ? ip6->nexthdr == IPPROTO_FRAGMENT : !!(ip->frag_off & bpf_htons(FRAGMENT_FIELD)))
+	else if (ipv6 ? protocol_of(packet, ipv6) == IPPROTO_FRAGMENT : !!(ip->frag_off & bpf_htons(FRAGMENT_FIELD)))
 		odd->fragments++;
-	else if (ipv6 && ip6->nexthdr == IPPROTO_UDP && (void *)(udp + 1) <= end && !udp->check &&
+	else if (ipv6 && protocol_of(packet, ipv6) == IPPROTO_UDP && (void *)(udp + 1) <= end && !udp->check &&
 		 !plan.accept_zero_checksum)
 		odd->unchecked++;
 	else
-		return (ipv6 ? ip6->nexthdr == IPPROTO_ICMPV6 : is_ipv4_test(ip, IPPROTO_ICMP)) &&
+		return is_packet(packet, ipv6, transport_protocol(FRAME_ECHO, ipv6)) &&
 		       count_error(next, end, odd, ipv6, side);
 	return true;
 }
@@ -92,9 +90,9 @@ static __always_inline bool count_odd(struct xdp_md *ctx, struct oddities *odd, 
 	}
 	tags = octets < plan.side[side].tagged ? TOO_FEW_TAGS : octets && !right ? OTHER_TAGS : RIGHT_TAGS;
 	data += ETH_HLEN;
-	if (protocol == bpf_htons(ETH_P_IP))
+	if (protocol == ip_type(false))
 		return count_packet(data, end, odd, tags, false, side);
-	return protocol == bpf_htons(ETH_P_IPV6) && count_packet(data, end, odd, tags, true, side);
+	return protocol == ip_type(true) && count_packet(data, end, odd, tags, true, side);
 }
 
 #endif

@@ -46,6 +46,39 @@ static __always_inline __be16 ether_type(const void *frame)
 	return *(const __be16 *)(frame + 2 * ETH_ALEN);
 }
 
+/* Of both families: octets of the header, its EtherType, its number of what follows, and its addresses. */
+static __always_inline int ip_octets(const bool ipv6)
+{
+	return ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
+}
+
+static __always_inline __be16 ip_type(const bool ipv6)
+{
+	return bpf_htons(ipv6 ? ETH_P_IPV6 : ETH_P_IP);
+}
+
+static __always_inline __u8 protocol_of(const void *ip, const bool ipv6)
+{
+	return ipv6 ? ((const struct ipv6hdr *)ip)->nexthdr : ((const struct iphdr *)ip)->protocol;
+}
+
+static __always_inline struct address source_of(const void *ip, const bool ipv6)
+{
+	return ipv6 ? address6(&((const struct ipv6hdr *)ip)->saddr) : address4(((const struct iphdr *)ip)->saddr);
+}
+
+static __always_inline struct address destination_of(const void *ip, const bool ipv6)
+{
+	return ipv6 ? address6(&((const struct ipv6hdr *)ip)->daddr) : address4(((const struct iphdr *)ip)->daddr);
+}
+
+/* Octets of a packet, with its header. */
+static __always_inline int packet_octets(const void *ip, const bool ipv6)
+{
+	return ipv6 ? sizeof(struct ipv6hdr) + bpf_ntohs(((const struct ipv6hdr *)ip)->payload_len)
+		    : bpf_ntohs(((const struct iphdr *)ip)->tot_len);
+}
+
 static __always_inline bool same_address(struct address a, struct address b)
 {
 	return a.low == b.low && a.high == b.high;
@@ -103,17 +136,6 @@ static __always_inline __u16 fold(__u64 sum)
 	words = (__u32)(sum >> 32) + (__u32)sum;
 	/* The upper half of words + (words rotated by 16) is the sum of both halves with its carry. */
 	return (words + (words << 16 | words >> 16)) >> 16;
-}
-
-static __always_inline void copy_tag(struct tag *to, const struct tag *from)
-{
-	const __u32 *words = (const void *)from;
-
-	((__u32 *)to)[0] = words[0];
-	((__u32 *)to)[1] = words[1];
-	((__u32 *)to)[2] = words[2];
-	((__u32 *)to)[3] = words[3];
-	to->sent_high = from->sent_high;
 }
 
 /* Octets after the tag are 0, 1, ... modulo 256 (RFC 2544 C.2.6.4). */

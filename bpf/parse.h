@@ -127,110 +127,80 @@ static __always_inline bool has_octets(void *data, void *end, int octets)
 	return (long)end - (long)data >= ETH_HLEN + octets;
 }
 
-static __always_inline bool is_ipv4_test(const struct iphdr *ip, __u8 protocol)
+/* Whether it is a packet of this protocol, over IPv4 without options. */
+static __always_inline bool is_packet(const void *ip, const bool ipv6, __u8 protocol)
 {
-	return *(__u8 *)ip == 0x45 && ip->protocol == protocol;
+	return (ipv6 || *(const __u8 *)ip == 0x45) && protocol_of(ip, ipv6) == protocol;
 }
 
-/* Whether a frame has the headers before IPv4 that the plan requires. Sets the ends of its tunnel. */
-static __always_inline bool parse_outer(const struct ethhdr *eth, int outer, struct received_frame *frame)
+/* Whether a frame has the headers before its packet that the plan requires. Sets the ends of its tunnel. */
+static __always_inline bool parse_outer(const struct ethhdr *eth, int outer, const bool ipv6,
+					struct received_frame *frame)
 {
-	const struct ipv6hdr *ip = (const void *)(eth + 1);
+	const void *ip = eth + 1;
 
 	if (!outer)
-		return ether_type(eth) == bpf_htons(ETH_P_IP);
-	frame->tunnel_source = address6(&ip->saddr);
-	frame->tunnel_destination = address6(&ip->daddr);
-	return ether_type(eth) == bpf_htons(ETH_P_IPV6) && ip->nexthdr == IPPROTO_IPIP;
+		return ether_type(eth) == ip_type(ipv6);
+	frame->tunnel_source = source_of(ip, true);
+	frame->tunnel_destination = destination_of(ip, true);
+	return ether_type(eth) == ip_type(true) && protocol_of(ip, true) == IPPROTO_IPIP;
 }
 
 /* Whether the length in the outer header, if there is one, is `octets`. */
-static __always_inline bool outer_length_is(const struct ethhdr *eth, int outer, __u16 octets)
+static __always_inline bool outer_length_is(const struct ethhdr *eth, int outer, int octets)
 {
-	const struct ipv6hdr *ip = (const void *)(eth + 1);
+	return !outer || packet_octets(eth + 1, true) == outer + octets;
+}
 
-	return !outer || ip->payload_len == bpf_htons(octets);
+/* Whether the checksum of the header is right: IPv6 has none. */
+static __always_inline bool header_intact(const void *ip, const bool ipv6)
+{
+	return ipv6 || fold(sum_words(ip, sizeof(struct iphdr))) == 0xffff;
 }
 
 /*
  * Returns false for frames of another transport or family, and for frames too short for a tag. Octets after the IP
- * packet are ignored. A checksum of 0 is legal over IPv4, so the device may have removed it (RFC 768).
+ * packet are ignored. A checksum of 0 is legal over IPv4, so the device may have removed it (RFC 768). IPv6 forbids it
+ * (RFC 8200 section 8.1); the plan may accept it.
  */
-static __always_inline bool parse4(const enum frame_kind kind, void *data, void *end, const int link,
-				   const volatile struct form *form, struct received_frame *frame)
+static __always_inline bool parse(const enum frame_kind kind, const bool ipv6, void *data, void *end, const int link,
+				  const volatile struct form *form, struct received_frame *frame)
 {
 	const bool lettered = kind == FRAME_UDP && form->lettered;
-	int outer = plan.side[link].outer, octets, added;
-	struct ethhdr *eth = data;
-	struct transport *transport;
-	struct iphdr *ip;
-	__u64 sum;
+	int outer = ipv6 ? 0 : plan.side[link].outer, octets, rest, added;
+	void *eth = data, *ip = data + outer + ETH_HLEN;
+	struct transport *transport = ip + ip_octets(ipv6);
+	__u64 addresses, sum;
+	bool unchecked;
 
 	data += outer;
-	ip = data + ETH_HLEN;
-	transport = (void *)(ip + 1);
-	if (data + up_to_tag4(kind) > end || !parse_outer(eth, outer, frame) ||
-	    !is_ipv4_test(ip, transport_protocol(kind, false)) || !transport_is(kind, transport, form) ||
+	if (data + up_to_tag(kind, ipv6) > end || !parse_outer(eth, outer, ipv6, frame) ||
+	    !is_packet(ip, ipv6, transport_protocol(kind, ipv6)) || !transport_is(kind, transport, form) ||
 	    !has_tag(kind, transport, end, lettered))
 		return false;
 	parse_transport(kind, frame, transport, form, lettered);
 	octets = length_of(frame->size, &frame->tag, form, link)->octets - outer;
-	frame->source = address4(ip->saddr);
-	frame->destination = address4(ip->daddr);
-	added = added_octets(kind, bpf_ntohs(ip->tot_len) + ETH_HLEN - octets);
+	frame->source = source_of(ip, ipv6);
+	frame->destination = destination_of(ip, ipv6);
+	added = added_octets(kind, packet_octets(ip, ipv6) + ETH_HLEN - octets);
+	rest = octets + added - ETH_HLEN - ip_octets(ipv6);
 	if (data + octets > end || (added && !has_octets(data, end, octets + added - ETH_HLEN)) ||
-	    ip->tot_len != bpf_htons(octets + added - ETH_HLEN) ||
-	    !transport_length_is(kind, transport, octets + added - ETH_HLEN - sizeof(*ip)) ||
+	    packet_octets(ip, ipv6) != octets + added - ETH_HLEN || !transport_length_is(kind, transport, rest) ||
 	    !outer_length_is(eth, outer, octets - ETH_HLEN)) {
-		frame->other = lettered && fold(sum_words(ip, sizeof(*ip))) == 0xffff &&
-			       has_octets(data, end, bpf_ntohs(ip->tot_len)) &&
-			       transport_length_is(kind, transport, bpf_ntohs(ip->tot_len) - sizeof(*ip));
+		frame->other = lettered && header_intact(ip, ipv6) && has_octets(data, end, packet_octets(ip, ipv6)) &&
+			       transport_length_is(kind, transport, packet_octets(ip, ipv6) - ip_octets(ipv6));
 		return true;
 	}
-	sum = transport_sum(kind, transport, false, octets + added - ETH_HLEN - sizeof(*ip)) +
-	      pseudo_sum4(kind, (__u64)ip->saddr + ip->daddr) +
-	      received_padding_sum(data + up_to_tag4(kind), octets - up_to_tag4(kind));
+	addresses = ipv6 ? sum_words(ip + offsetof(struct ipv6hdr, saddr), 32)
+			 : sum_words(ip + offsetof(struct iphdr, saddr), 8);
+	sum = transport_sum(kind, transport, ipv6, rest, addresses) +
+	      received_padding_sum(data + up_to_tag(kind, ipv6), octets - up_to_tag(kind, ipv6));
 	if (may_add(kind))
 		sum += added_sum(data + octets, end, added);
-	frame->intact = fold(sum_words(ip, sizeof(*ip))) == 0xffff &&
-			(transport_unchecked(kind, transport) || fold(sum) == 0xffff);
-	check_content(kind, frame, transport, form, lettered, octets - up_to_payload4(kind), added);
-	return true;
-}
-
-/* The same for IPv6, which forbids a checksum of 0 (RFC 8200 section 8.1); the plan may accept it. */
-static __always_inline bool parse6(const enum frame_kind kind, void *data, void *end, const int link,
-				   const volatile struct form *form, struct received_frame *frame)
-{
-	struct ipv6hdr *ip = data + ETH_HLEN;
-	struct transport *transport = (void *)(ip + 1);
-	const bool lettered = kind == FRAME_UDP && form->lettered;
-	int octets, added;
-	__u64 sum;
-
-	if (data + up_to_tag6(kind) > end || ether_type(data) != bpf_htons(ETH_P_IPV6) ||
-	    ip->nexthdr != transport_protocol(kind, true) || !transport_is(kind, transport, form) ||
-	    !has_tag(kind, transport, end, lettered))
-		return false;
-	parse_transport(kind, frame, transport, form, lettered);
-	octets = length_of(frame->size, &frame->tag, form, link)->octets;
-	frame->source = address6(&ip->saddr);
-	frame->destination = address6(&ip->daddr);
-	added = added_octets(kind, bpf_ntohs(ip->payload_len) + ETH_HLEN + sizeof(*ip) - octets);
-	if (data + octets > end || (added && !has_octets(data, end, octets + added - ETH_HLEN)) ||
-	    ip->payload_len != bpf_htons(octets + added - ETH_HLEN - sizeof(*ip)) ||
-	    !transport_length_is(kind, transport, octets + added - ETH_HLEN - sizeof(*ip))) {
-		frame->other = lettered && has_octets(data, end, sizeof(*ip) + bpf_ntohs(ip->payload_len)) &&
-			       transport_length_is(kind, transport, bpf_ntohs(ip->payload_len));
-		return true;
-	}
-	sum = transport_sum(kind, transport, true, octets + added - ETH_HLEN - sizeof(*ip)) +
-	      sum_words(&ip->saddr, 32) + received_padding_sum(data + up_to_tag6(kind), octets - up_to_tag6(kind));
-	if (may_add(kind))
-		sum += added_sum(data + octets, end, added);
-	frame->unchecked = plan.accept_zero_checksum && transport_unchecked(kind, transport);
-	frame->intact = frame->unchecked || (!transport_unchecked(kind, transport) && fold(sum) == 0xffff);
-	check_content(kind, frame, transport, form, lettered, octets - up_to_payload6(kind), added);
+	unchecked = transport_unchecked(kind, transport);
+	frame->unchecked = ipv6 && plan.accept_zero_checksum && unchecked;
+	frame->intact = header_intact(ip, ipv6) && (unchecked ? !ipv6 || frame->unchecked : fold(sum) == 0xffff);
+	check_content(kind, frame, transport, form, lettered, octets - up_to_payload(kind, ipv6), added);
 	return true;
 }
 
@@ -240,8 +210,8 @@ static __always_inline bool parse_as(const enum frame_kind kind, void *data, voi
 {
 	const volatile struct form *form = &arriving(kind, side)->form[as];
 
-	return plan.side[as].family == FAMILY_IPV4 ? parse4(kind, data, end, as, form, frame)
-						   : parse6(kind, data, end, as, form, frame);
+	return plan.side[as].family == FAMILY_IPV4 ? parse(kind, false, data, end, as, form, frame)
+						   : parse(kind, true, data, end, as, form, frame);
 }
 
 #endif

@@ -288,10 +288,7 @@ struct plan {
 	__u32 opens_permuted;
 	__u32 churn; /* 1: phase 2 opens connections, too, and the oldest leave */
 	__u32 flood; /* 1: the host after the last source address opens further ones */
-	/*
-	 * What follows from other parts of the plan is computed once: the verifier removes branches, but not the loads
-	 * before them. Of the Initiator's frames at the Responder: 1: source address and port are known in advance.
-	 */
+	/* Of the Initiator's frames at the Responder: 1: source address and port are known in advance. */
 	__u32 source_known;
 	__u32 set_known; /* 1: source address and port set are known in advance, but not the port */
 	/*

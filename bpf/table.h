@@ -12,9 +12,9 @@ struct outside {
 };
 
 /* IPv4: one word (address, port, LEARNED). IPv6: three words (the first as IPv4 without address, high, low). */
-static __always_inline __u64 *entry(__u64 connection, const bool churn)
+static __always_inline __u64 *entry(__u64 connection)
 {
-	__u64 place = churn ? connection - divide(connection, &plan.open) * plan.open.by : connection;
+	__u64 place = plan.churn ? connection - divide(connection, &plan.open) * plan.open.by : connection;
 	__u32 piece = 0, slot = place;
 	void *map;
 
@@ -28,9 +28,9 @@ static __always_inline __u64 *entry(__u64 connection, const bool churn)
 }
 
 /* What marks an entry as that of a connection. */
-static __always_inline __u64 learned_mark(__u64 connection, const bool churn)
+static __always_inline __u64 learned_mark(__u64 connection)
 {
-	return LEARNED | (churn ? divide(connection, &plan.open) << TURN_AT : 0);
+	return LEARNED | (plan.churn ? divide(connection, &plan.open) << TURN_AT : 0);
 }
 
 /* Loads these entries into the caches; the values are not used. */
@@ -46,9 +46,7 @@ static __always_inline void load_entries(volatile __u64 *const *entries, const i
 
 static __always_inline int learned(__u64 connection, struct outside *outside)
 {
-	const bool churn = plan.churn;
-	__u64 *e = entry(connection, churn);
-	__u64 word;
+	__u64 *e = entry(connection), word;
 
 	if (!e)
 		return 0;
@@ -61,7 +59,7 @@ static __always_inline int learned(__u64 connection, struct outside *outside)
 		outside->address.high = e[1];
 		outside->address.low = e[2];
 	}
-	return churn ? word >> 48 == learned_mark(connection, churn) >> 48 : !!(word & LEARNED);
+	return plan.churn ? word >> 48 == learned_mark(connection) >> 48 : !!(word & LEARNED);
 }
 
 enum learning { LEARNED_NOTHING = 0, LEARNED_NEW, LEARNED_OTHER };
@@ -72,15 +70,14 @@ enum learning { LEARNED_NOTHING = 0, LEARNED_NEW, LEARNED_OTHER };
  */
 static __always_inline enum learning learn(__u64 connection, struct address address, __u16 port, bool opens)
 {
-	const bool churn = plan.churn;
-	__u64 *e = entry(connection, churn);
-	__u64 word = learned_mark(connection, churn) | (__u64)port << 32, old;
+	__u64 *e = entry(connection);
+	__u64 word = learned_mark(connection) | (__u64)port << 32, old;
 	bool changed = false, other;
 
 	if (!e)
 		return LEARNED_NOTHING;
 	old = *e;
-	other = churn && (old ^ word) >> 48;
+	other = plan.churn && (old ^ word) >> 48;
 	if (other && !opens)
 		return LEARNED_NOTHING;
 	if (plan.side[RESPONDER].family == FAMILY_IPV4) {

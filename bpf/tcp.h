@@ -181,8 +181,7 @@ static __always_inline bool is_last_ack(const __be32 *from)
 static __always_inline enum frame_kind tcp_kind(void *data, void *end, const int side, const int as)
 {
 	const volatile struct side_plan *form_side = &plan.side[as];
-	int ip = form_side->family == FAMILY_IPV4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-	const __be32 *from = data + form_side->outer + ETH_HLEN + ip;
+	const __be32 *from = data + form_side->outer + ETH_HLEN + ip_octets(form_side->family == FAMILY_IPV6);
 
 	if ((void *)(from + TCP_FLAGS_WORD + 1) > end)
 		return FRAME_UDP;
@@ -216,15 +215,12 @@ static __always_inline bool is_restamped(const enum frame_kind kind, const __u32
 /* Whether a frame at `here` is a reset. */
 static __always_inline bool is_reset(void *data, void *end, const volatile struct side_plan *here)
 {
-	bool ipv4 = here->family == FAMILY_IPV4;
-	const struct iphdr *ip = data + here->outer + ETH_HLEN;
-	const struct ipv6hdr *ip6 = (const void *)ip;
-	const struct ethhdr *eth = data;
-	const struct tcphdr *tcp = ipv4 ? (const void *)(ip + 1) : (const void *)(ip6 + 1);
+	const bool ipv6 = here->family == FAMILY_IPV6;
+	const void *ip = data + here->outer + ETH_HLEN;
+	const struct tcphdr *tcp = ip + ip_octets(ipv6);
 
-	return (const void *)(tcp + 1) <= end &&
-	       eth->h_proto == bpf_htons(here->link == FAMILY_IPV4 ? ETH_P_IP : ETH_P_IPV6) &&
-	       (ipv4 ? ip->protocol : ip6->nexthdr) == IPPROTO_TCP && tcp->rst;
+	return (const void *)(tcp + 1) <= end && ether_type(data) == ip_type(here->link == FAMILY_IPV6) &&
+	       protocol_of(ip, ipv6) == IPPROTO_TCP && tcp->rst;
 }
 
 /* Time stamps of the reaction to a frame with these: those of the time at which the first segment was sent. */

@@ -54,24 +54,14 @@ static __always_inline int tag_octets(const enum frame_kind kind)
  * Octets from the start of a frame. Headers are accessed through pointers of their own, because the compiler reads
  * packed structs octet by octet.
  */
-static __always_inline int up_to_payload4(const enum frame_kind kind)
+static __always_inline int up_to_payload(const enum frame_kind kind, const bool ipv6)
 {
-	return ETH_HLEN + sizeof(struct iphdr) + header_octets(kind);
+	return ETH_HLEN + ip_octets(ipv6) + header_octets(kind);
 }
 
-static __always_inline int up_to_payload6(const enum frame_kind kind)
+static __always_inline int up_to_tag(const enum frame_kind kind, const bool ipv6)
 {
-	return ETH_HLEN + sizeof(struct ipv6hdr) + header_octets(kind);
-}
-
-static __always_inline int up_to_tag4(const enum frame_kind kind)
-{
-	return up_to_payload4(kind) + tag_octets(kind);
-}
-
-static __always_inline int up_to_tag6(const enum frame_kind kind)
-{
-	return up_to_payload6(kind) + tag_octets(kind);
+	return up_to_payload(kind, ipv6) + tag_octets(kind);
 }
 
 /* Number of the message of a connection that `sender` sends in frames of this kind. */
@@ -128,21 +118,21 @@ static __always_inline __u16 destination_port_of(const enum frame_kind kind, con
 	return kind == FRAME_ECHO ? echo_destination(&from->echo, form) : bpf_ntohs(from->udp.dest);
 }
 
-/* The part of a checksum sum that the addresses are. ICMP over IPv4 has no pseudo header. */
-static __always_inline __u64 pseudo_sum4(const enum frame_kind kind, __u64 addresses)
+/* Whether the checksum covers a pseudo header: that of ICMP over IPv4 does not. */
+static __always_inline bool has_pseudo_header(const enum frame_kind kind, const bool ipv6)
 {
-	return kind == FRAME_ECHO ? 0 : addresses;
+	return kind != FRAME_ECHO || ipv6;
 }
 
-/* Checksum sum of header and tag, and of the pseudo header without addresses. `length`: from the header on. */
+/* Checksum sum of header and tag, and of the pseudo header with these addresses. `length`: from the header on. */
 static __always_inline __u64 transport_sum(const enum frame_kind kind, const struct transport *from, const bool ipv6,
-					   __u16 length)
+					   __u16 length, __u64 addresses)
 {
 	__u64 sum = sum_words(from, header_octets(kind) + tag_octets(kind));
 
-	if (kind == FRAME_ECHO && !ipv6)
-		return sum;
-	return sum + bpf_htons(length) + bpf_htons(transport_protocol(kind, ipv6));
+	if (has_pseudo_header(kind, ipv6))
+		sum += addresses + bpf_htons(length) + bpf_htons(transport_protocol(kind, ipv6));
+	return sum;
 }
 
 /* Whether the header's length field, if it has one, is `octets`. */

@@ -102,9 +102,9 @@ static __always_inline __u64 draw(__u64 i, __u64 key, __u64 limit)
 }
 
 /* The connection of frame `number` of a side in phase 2: one of those that are open then. */
-static __always_inline __u64 drawn(__u64 number, __u64 key, const int side, const bool churn)
+static __always_inline __u64 drawn(__u64 number, __u64 key, const int side)
 {
-	__u64 left = churn ? plan.drawn_from + (number * plan.left_per_frame[side] >> 32) : 0;
+	__u64 left = plan.churn ? plan.drawn_from + (number * plan.left_per_frame[side] >> 32) : 0;
 	__u32 groups = plan.modifiers.groups;
 
 	if (groups)

@@ -14,10 +14,14 @@
 /* Where the frame lies as an untagged one at `side` would. */
 static __always_inline void *untagged_start(const struct xdp_md *ctx, const int side)
 {
-	void *data = (void *)(long)ctx->data;
+	return (void *)(long)ctx->data + plan.side[side].tagged;
+}
 
-	/* As in put_as(): a branch, no sum of 0. */
-	return plan.side[side].tagged ? data + plan.side[side].tagged : data;
+static __always_inline void put_macs(__u32 *words, const volatile struct side_plan *side)
+{
+	words[0] = side->ethernet[0];
+	words[1] = side->ethernet[1];
+	words[2] = side->ethernet[2];
 }
 
 /* Write MAC addresses and tags of a frame from `source`, an own address, over what lies before its EtherType. */
@@ -26,9 +30,7 @@ static __always_inline void put_vlans(void *data, const volatile struct side_pla
 	int tags = side->tagged / VLAN_OCTETS;
 	__u32 *words = data;
 
-	words[0] = side->ethernet[0];
-	words[1] = side->ethernet[1];
-	words[2] = side->ethernet[2];
+	put_macs(words, side);
 	for (int at = 0; at < MOST_VLANS && at < tags; at++)
 		words[3 + at] = bpf_htonl(side->vlans[at] +
 					  (side->vlan_each && at == tags - 1 ? source.low - side->own.low : 0));
@@ -43,14 +45,12 @@ static __always_inline bool is_vlan(__be16 protocol)
 static __always_inline __u32 expected_step(const void *packet, const void *end, const volatile struct side_plan *side,
 					   __be16 protocol, __u32 found)
 {
-	const struct ipv6hdr *ip6 = packet;
-	const struct iphdr *ip = packet;
 	__u64 to = found;
 
-	if (protocol == bpf_htons(ETH_P_IP) && (const void *)(ip + 1) <= end)
-		to = address4(ip->daddr).low - side->own.low;
-	else if (protocol == bpf_htons(ETH_P_IPV6) && (const void *)(ip6 + 1) <= end)
-		to = address6(&ip6->daddr).low - side->own.low;
+	if (protocol == ip_type(false) && packet + ip_octets(false) <= end)
+		to = destination_of(packet, false).low - side->own.low;
+	else if (protocol == ip_type(true) && packet + ip_octets(true) <= end)
+		to = destination_of(packet, true).low - side->own.low;
 	return below(to, side->own.count) ? to : below(found, side->own.count) ? found : found - 1;
 }
 
