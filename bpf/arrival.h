@@ -5,24 +5,12 @@
 
 enum arrival { NEW = 0, DUPLICATE, TOO_OLD };
 
+/* Without a branch: the verifier follows both ways of each. */
 static __always_inline __u32 highest_bit(__u64 x)
-{
-	__u32 bit = 0;
-
-	for (int step = 32; step; step >>= 1)
-		if (x >> step) {
-			x >>= step;
-			bit += step;
-		}
-	return bit;
-}
-
-/* The same of a word, without a branch: the verifier follows both ways of each, and only lost frames come here. */
-static __always_inline __u32 highest_bit_of_word(__u64 x)
 {
 	__u64 bit = 0, above;
 
-	for (int step = 16; step; step >>= 1) {
+	for (int step = 32; step; step >>= 1) {
 		above = step * is_below(0, x >> step);
 		x >>= above;
 		bit += above;
@@ -56,7 +44,7 @@ static __always_inline void record_replaced(struct window *window, __u32 number,
 	if (old && held != left && ~(__u32)old)
 		record_missing(window, held, ~(__u32)old);
 	record_missing(window, left, missing);
-	lost = 1 + ((__u64)left * WORD_FRAMES | highest_bit_of_word(missing));
+	lost = 1 + ((__u64)left * WORD_FRAMES | highest_bit(missing));
 	if (lost > window->lost)
 		window->lost = lost;
 }

@@ -138,6 +138,17 @@ static __always_inline __u16 fold(__u64 sum)
 	return (words + (words << 16 | words >> 16)) >> 16;
 }
 
+static __always_inline void copy_tag(struct tag *to, const struct tag *from)
+{
+	const __u32 *words = (const void *)from;
+
+	((__u32 *)to)[0] = words[0];
+	((__u32 *)to)[1] = words[1];
+	((__u32 *)to)[2] = words[2];
+	((__u32 *)to)[3] = words[3];
+	to->sent_high = from->sent_high;
+}
+
 /* Octets after the tag are 0, 1, ... modulo 256 (RFC 2544 C.2.6.4). */
 static __always_inline __u64 padding_word(int word)
 {

@@ -244,7 +244,7 @@ static __always_inline void parse_letters(struct tag *tag, const void *from)
 
 static __always_inline void copy_sealed_tag(struct tag *to, const struct tag *from)
 {
-	__builtin_memcpy(to, from, TAG_OCTETS);
+	copy_tag(to, from);
 	to->mark = sealed_mark(to);
 }
 
