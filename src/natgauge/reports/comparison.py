@@ -110,7 +110,7 @@ def _order(record: ComparisonRecord, ordered: Mapping[Quantity, Sequence[RatioEs
     """The order of several gateways by cost, with their intervals."""
     order = "; ".join(f"{FRAME_OF[quantity]}: {_in_order(record, quantity, own)}" for quantity, own in ordered.items())
     every = [estimate for own in ordered.values() for estimate in own]
-    unknown = f" ({_ALIKE}: not all before it surely cost less than all after it)" if _ALIKE in order else ""
+    unknown = f" ({_ALIKE}: which costs less is not sure)" if _ALIKE in order else ""
     text = f"Cheapest first, {order}; {_level(every)}s{unknown}."
     if grave_doubts(record, every):
         return Sentence(text)

@@ -458,11 +458,11 @@ def _entries(sizing: Sizing) -> Iterator[str]:
     if asked.connections is None:
         yield f"Table: each takes {entries}: {kept}."
         return
-    said = f"Table: you said {with_noun(in_full(asked.connections), 'open connections')}"
+    given = with_noun(in_full(asked.connections), "open connections")
     if asked.entries == asked.opened:
-        yield f"{said}; {kept}, fills {entries}."
+        yield f"Table: {kept}, fills {entries} for each subscriber, not only the {given} that you gave."
     else:
-        yield f"{said}, which are more than the {in_full(asked.opened)} of {kept}: each fills {entries}."
+        yield f"Table: {entries} for each subscriber, the {given}: {kept}, fills only {in_full(asked.opened)}."
 
 
 def _entries_of_all(asked: Subscribers) -> int:
@@ -655,7 +655,7 @@ def _chosen_frames(sizing: Sizing, found: Sequence[Sizing]) -> list[str]:
     busier, sizes = used.busier_share or 1.0, sizes_in_words(used.result)
     ways = {
         1.0: f"frames of {sizes} one way",
-        0.5: f"equally many frames of {sizes} both ways",
+        0.5: f"as many frames from inside as from outside, of {sizes}",
     }
     way = ways.get(busier, f"frames of {sizes}, {in_percent(busier)} of them in the busier direction")
     said, frames = [f"The measurement sent {way}."], _frames_of(sizing)
@@ -893,10 +893,11 @@ def _cells(sizing: Sizing, scale: float, unit: str) -> Iterator[_Cell]:
         sign = mark(_graves(limit.result))
         if limit.busier_share is not None:
             both, all_bits = limit.both_ways, number(bits * asked.number)
-            yield _Cell("frames, both ways busy", limit.ended, f"{all_bits} {unit}", f"{_span(both)}{sign}")
+            frames = f"{number(limit.of_all(asked.number))} {limit.unit}"
+            yield _Cell("frames, both ways busy", limit.ended, frames, f"{_span(both)}{sign}")
             carried = _carried_bits(both.lower * bits, both.upper * bits)
-            yield _Cell(f"{unit}, both ways busy", limit.ended, all_bits, f"{carried}{sign}")
-            yield _Cell("frames, one way idle", limit.ended, f"{all_bits} {unit}", f"{_span(limit.one_way)}{sign}")
+            yield _Cell(f"the same in {unit}", limit.ended, all_bits, f"{carried}{sign}")
+            yield _Cell("frames, one way idle", limit.ended, frames, f"{_span(limit.one_way)}{sign}")
             continue
         result, name = limit.result, str(limit.ended)
         resource = None if result is None else resource_of(result)
