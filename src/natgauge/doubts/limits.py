@@ -88,7 +88,10 @@ DOUBTS: Final = (
             "periods of a `stability` were INVALID; more than a third of the trials that would have decided were "
             "excused; or the time ended before the bounds were close enough (the value is the lower bound)"
         ),
-        remedy="Measure again on a quieter machine, or with more time (--most-seconds; in a plan most_seconds of [[measure]]).",
+        remedy=(
+            "Measure again on a quieter machine, or with more time (--most-seconds; in a plan most_seconds of "
+            "[[measure]])."
+        ),
         leaves="bounds",
         # Where the time ended, the text is that of an error.
         quotes=True,
