@@ -157,9 +157,9 @@ def _done(order: RunOrder) -> str:
 
 def _elsewhere(on: str | None, certificates: Path | None, *, insecure: bool) -> partial[Any] | None:
     """What finds the workers that measure; None = this process measures."""
-    from natgauge.spread import workers_of
-
     if on is not None:
+        from natgauge.spread import workers_of
+
         return partial(workers_of, on, certificates=certificates, insecure=insecure)
     if insecure or certificates is not None:
         option = "--insecure" if insecure else "--certificates"

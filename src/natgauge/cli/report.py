@@ -295,11 +295,12 @@ def _write_files(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> No
 
         written += frames.write(collected, wanted.parquet)
     drawn: tuple[tuple[Path | None, Form], ...] = ((wanted.svg, "svg"), (wanted.pdf, "pdf"))
-    for folder, form in drawn:
-        if folder is not None:
-            from natgauge.reports.html import drawings, page
+    if wanted.svg is not None or wanted.pdf is not None:
+        from natgauge.reports.html import drawings, page
 
-            written += drawings.write(page.question_groups(collected), folder, form, own, _below_figures(collected))
+        groups, below = page.question_groups(collected), _below_figures(collected)
+        for folder, form in drawn:
+            written += drawings.write(groups, folder, form, own, below) if folder is not None else []
     over_commits.say_written(written, beside=bool(wanted.printed))
 
 
@@ -367,9 +368,10 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
     if against is None and form == "draft":
         measured = draft.render(shown)
     else:
-        without = failures.without_result(of, lacks, for_paper=form == "latex")
-        gaps = [Sentence(text, is_gap=True) for text in without]
-        sentences = [*answers(results), *gaps] if form in _WITH_ANSWERS else []
+        sentences = []
+        if form in _WITH_ANSWERS:
+            without = failures.without_result(of, lacks, for_paper=form == "latex")
+            sentences = [*answers(results), *(Sentence(text, is_gap=True) for text in without)]
         if shown.leads:
             # Its cells are the figures, and its last column their doubts.
             sentences = [one for one in sentences if one.certainty is not None or one.is_gap]

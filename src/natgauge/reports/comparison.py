@@ -136,8 +136,7 @@ def _in_order(record: ComparisonRecord, quantity: Quantity, known: Sequence[Rati
 
     # None = the baseline.
     ordered = sorted([None, *known], key=middle)
-    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == quantity), None)
-    baseline = f"{record.baseline.label}{'' if cost is None else f' ({nanoseconds(cost)})'}"
+    baseline = f"{record.baseline.label}{_cost_of(record, quantity)}"
     names = [baseline if one is None else f"{_through(one, record)} ({interval(one)})" for one in ordered]
     text = names[0]
     for at, name in enumerate(names[1:], start=1):
@@ -368,7 +367,8 @@ def _notes(record: ComparisonRecord, *, short: bool) -> Iterator[str]:
     if of_tester and not short:
         yield f"The tester's own part, which is subtracted: {', '.join(of_tester)}"
     yield from _halves(record)
-    yield from (str(note) for note in record.notes if note not in doubts_of_all(record))
+    doubts = doubts_of_all(record)
+    yield from (str(note) for note in record.notes if note not in doubts)
     yield from _rates(record)
 
 
