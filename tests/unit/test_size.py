@@ -36,7 +36,9 @@ from natgauge.metrics.loads import FORGETS
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import OWN_TIMEOUT, Parameters
 from natgauge.records.store import Store
-from natgauge.reports.sizing import answer_of, document, exit_status, sized, text
+from natgauge.reports.sizing.answer import answer_of, exit_status, text
+from natgauge.reports.sizing.chosen import sized
+from natgauge.reports.sizing.document import document
 from natgauge.stored.find_results import find
 
 NEW = made([1000.0, 1000.0], metric="connection-rate", unit="connections/s")

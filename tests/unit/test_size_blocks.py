@@ -32,7 +32,8 @@ from natgauge.host import machine
 from natgauge.measurements.prepared import parameters_of
 from natgauge.port_blocks import PortBlocks
 from natgauge.records.measurement import Result
-from natgauge.reports.sizing import document, exit_status, text
+from natgauge.reports.sizing.answer import exit_status, text
+from natgauge.reports.sizing.document import document
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.question import ask

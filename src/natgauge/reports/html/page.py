@@ -43,7 +43,7 @@ from natgauge.reports.html.figures import FigureGroup, Looks
 from natgauge.reports.html.metrics_table import ratio_table, tabled_of
 from natgauge.reports.optional_deps import need
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
-from natgauge.reports.sizing import SizeAnswer
+from natgauge.reports.sizing.answer import SizeAnswer
 from natgauge.words import Verdict, enumerated, listed
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
