@@ -161,9 +161,12 @@ def test_the_document_and_the_status_have_the_limit_of_blocks(number: int, statu
         "all": number,
         "measured": [504.0, 504.0],
         "subscribers": [504.0, 504.0],
+        "both_ways_busy": None,
+        "one_way_idle": None,
         "answer": "carries" if status == 0 else "does not carry",
         "metric": None,
         "result": None,
+        "table_connections": None,
         "frames": None,
     }
     assert gateway["least_outside_addresses"] == math.ceil(number / 504)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from natgauge.analysis.contrast import Span
-from natgauge.analysis.sizing import Sizing, Subscribers, addresses_for, sizes_in_words
+from natgauge.analysis.sizing import Sizing, Subscribers, Use, addresses_for, sizes_in_words
 from natgauge.records.measurement import Result
 from natgauge.reports.sizing.chosen import reason_of, unused_of
 from natgauge.reports.sizing.facts import most_share
@@ -64,11 +64,15 @@ def _gateway(sizing: Sizing) -> dict[str, Any]:
         "missing": list(sizing.missing),
         "no_limit": list(sizing.no_limit),
         "not_looked_at": list(sizing.not_looked_at),
-        "cores": None if (cores := sizing.cores_for(asked.number)) is None else _ends(cores),
+        "cores": _cores(sizing, None),
+        "cores_both_ways_busy": _cores(sizing, "both ways"),
+        "cores_one_way_idle": _cores(sizing, "one way"),
         "tester_share": most_share(sizing),
         "least_outside_addresses": addresses_for(sizing),
         "device_timeout": asked.kept,
         "entries_each": asked.entries,
+        "least_entries": asked.least_entries,
+        "with_fewer_connections": list(sizing.with_fewer),
         "table_limit": sizing.table_limit,
         "limits": [
             {
@@ -78,9 +82,12 @@ def _gateway(sizing: Sizing) -> dict[str, Any]:
                 "all": limit.of_all(asked.number),
                 "measured": _ends(limit.measured),
                 "subscribers": _ends(limit.subscribers),
+                "both_ways_busy": _ends(limit.both_ways) if limit.busier_share else None,
+                "one_way_idle": _ends(limit.one_way) if limit.busier_share else None,
                 "answer": limit.fits(asked.number),
                 "metric": limit.result.metric if limit.result else None,
                 "result": limit.result.results if limit.result else None,
+                "table_connections": limit.result and limit.result.number("connections"),
                 "frames": sizes_in_words(limit.result) if limit.result and limit.frame_octets else None,
             }
             for limit in sizing.limits
@@ -91,6 +98,11 @@ def _gateway(sizing: Sizing) -> dict[str, Any]:
             for doubt in result.doubts
         ],
     }
+
+
+def _cores(sizing: Sizing, use: Use | None) -> list[float | None] | None:
+    cores = sizing.cores_for(sizing.asked.number, use)
+    return None if cores is None else _ends(cores)
 
 
 def _ends(span: Span) -> list[float | None]:

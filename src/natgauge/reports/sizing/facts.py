@@ -29,6 +29,7 @@ from natgauge.reports.sizing.words import (
     ANY_GATEWAY,
     commands_for,
     configured_limit,
+    emptier_table,
     entries_of_all,
     given_gateway,
     larger_capacity,
@@ -97,16 +98,20 @@ def _facts(sizing: Sizing, gateway: str, found: Sequence[Sizing]) -> Iterator[st
     if addresses is not None and asked.outside_addresses is None:
         yield f"Outside addresses: at least {in_full(addresses)}, {_if_taken(sizing)}."
     yield from _chosen_frames(sizing, found)
+    # Of what is carried the answer says it.
+    is_carried = sizing.fits(asked.number) == "carries"
+    yield from [] if is_carried else emptier_table(sizing)
     if sizing.larger_frames:
         yield "No throughput was measured with frames as large as the mean: larger frames may cost more."
-    yield "Each limit was measured alone: where all are used at once, at most this number is carried."
+    if len(asked.needs()) - len(sizing.no_limit) > 1 and not all(one.fits(asked.number) == "carries" for one in found):
+        yield "Each limit was measured alone: where all are used at once, at most this number is carried."
 
 
 def _to_measure(sizing: Sizing, gateway: str) -> Iterator[str]:
     """Yield what no result measured, with what is known of it, and the command that does."""
     for need, command in commands_for(sizing, gateway).items():
         limit = configured_limit(sizing, need)
-        yield f"Not measured: {need}{f'; {limit}' if limit else ''}. To measure: {command}."
+        yield f"To measure {need}{f' ({limit})' if limit else ''}: {command}."
 
 
 def _entries(sizing: Sizing) -> Iterator[str]:
@@ -209,8 +214,8 @@ def own_work(found: Sequence[Sizing]) -> Iterator[str]:
         part = f" ({' to '.join(ends)} % of the time)" if shares else ""
         of = "" if len(names) == len(found) else f" ({enumerated(names)})"
         yield (
-            f"Placement shared{of}: the rates contain the tester's own work{part}, so that the gateway by itself "
-            "carries somewhat more."
+            f"Placement shared{of}: the rates contain the tester's own work{part}, so the gateway alone carries "
+            "somewhat more."
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from natgauge.analysis.sizing import OF_CORES, Ended, Sizing, resource_of
+from natgauge.analysis.sizing import OF_CORES, Ended, Sizing, Use, resource_of
 from natgauge.figure_text import at_least, at_most, exact, number
 from natgauge.metrics.metric import Resource
 from natgauge.reports.graded_doubts import mark
@@ -18,6 +18,8 @@ from natgauge.reports.sizing.words import cores_in_words, figure_in_words, metri
 #: The heads of the table, before those of the gateways.
 _AT_MOST: Final = "subscribers at most"
 _NEEDED: Final = "needed by all"
+#: The last row of the limit of frames; the cores are below it.
+_ONE_WAY: Final = "frames, one way idle"
 #: Units of bits/s, the largest first.
 _PREFIXES: Final = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 
@@ -25,7 +27,6 @@ _PREFIXES: Final = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bi
 def table_of(found: Sequence[Sizing]) -> Iterator[tuple[str, ...]]:
     """Yield the head, and a row for each limit, those that decide first; frames have one for each way of being used."""
     yield (_AT_MOST, _NEEDED, *names_of(found))
-    number = found[0].asked.number
     scale, unit = _prefix_of(found)
     every = [{cell.name: cell for cell in _cells(sizing, scale, unit)} for sizing in found]
     lacking = [{cell.of: cell for cell in _lacking(sizing, scale, unit)} for sizing in found]
@@ -35,9 +36,21 @@ def table_of(found: Sequence[Sizing]) -> Iterator[tuple[str, ...]]:
         shown = [cells.get(name) or lacks.get(of) for cells, lacks in zip(every, lacking, strict=True)]
         needed = dict.fromkeys(cell.needed for cell in shown if cell is not None and cell.name in (name, of))
         yield name, " or ".join(needed), *("-" if cell is None else cell.text for cell in shown)
-    cores, limits = [sizing.cores_for(number) for sizing in found], [limit for one in found for limit in one.limits]
-    if any(cores) and any(limit.ended in OF_CORES and limit.fits(number) != "carries" for limit in limits):
-        yield "cores for all", "-", *("not known" if one is None else cores_in_words(one) for one in cores)
+        if name == _ONE_WAY:
+            yield from _cores(found, {"cores, both ways busy": "both ways", "cores, one way idle": "one way"})
+    if _ONE_WAY not in rows:
+        yield from _cores(found, {"cores for all": None})
+
+
+def _cores(found: Sequence[Sizing], rows: Mapping[str, Use | None]) -> Iterator[tuple[str, ...]]:
+    """Yield rows of the cores that all need; none where one carries them, or their number is not known."""
+    number, limits = found[0].asked.number, [limit for one in found for limit in one.limits]
+    if not any(limit.ended in OF_CORES and limit.fits(number) != "carries" for limit in limits):
+        return
+    for name, use in rows.items():
+        cores = [sizing.cores_for(number, use) for sizing in found]
+        if any(cores):
+            yield name, "-", *("not known" if one is None else cores_in_words(one) for one in cores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +75,7 @@ def _cells(sizing: Sizing, scale: float, unit: str) -> Iterator[_Cell]:
             yield _Cell("frames, both ways busy", limit.ended, frames, f"{span_in_words(both)}{sign}")
             carried = _carried_bits(both.lower * bits, both.upper * bits)
             yield _Cell(f"the same in {unit}", limit.ended, all_bits, f"{carried}{sign}")
-            yield _Cell("frames, one way idle", limit.ended, frames, f"{span_in_words(limit.one_way)}{sign}")
+            yield _Cell(_ONE_WAY, limit.ended, frames, f"{span_in_words(limit.one_way)}{sign}")
             continue
         result, name = limit.result, str(limit.ended)
         resource = None if result is None else resource_of(result)

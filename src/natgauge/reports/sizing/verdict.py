@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,24 +14,22 @@ from natgauge.records.measurement import FUNCTIONAL
 from natgauge.reports import criterion
 from natgauge.reports.sizing.words import (
     ANY_GATEWAY,
+    SUBJECTS,
     commands_for,
     configured_limit,
-    cores_in_words,
+    cores_needed,
     cores_of,
+    emptier_table,
     ended_at,
     given_gateway,
     log_of,
     names_of,
-    noun_of_cores,
     options_of,
-    span_in_words,
 )
 from natgauge.words import enumerated
 
 #: Why resources that subscribers take were not looked at.
-_NOT_LOOKED_AT: Final = (
-    "no result says for how long the gateway keeps them, so {} were not looked at (--device-timeout)"
-)
+_NOT_LOOKED_AT: Final = "No result says for how long the gateway keeps connections (--device-timeout)."
 
 
 def groups_by_answer(found: Sequence[Sizing]) -> list[list[Sizing]]:
@@ -42,35 +39,55 @@ def groups_by_answer(found: Sequence[Sizing]) -> list[list[Sizing]]:
         first = _first(sizing)
         shape = (
             _verdict([sizing], ""),
-            _reasons(sizing, ANY_GATEWAY),
-            first and (first.ended, first.is_of_one, _of_cores(sizing, first) is None),
+            _why(sizing, ANY_GATEWAY),
+            _first_limit(sizing),
+            first and (first.is_of_one, not _cores(sizing, first)),
+            _unsaid(sizing),
         )
         groups.setdefault(shape, []).append(sizing)
     return list(groups.values())
 
 
 def answer_lines(group: Sequence[Sizing]) -> list[str]:
-    """The answer on gateways with the same answer, as lines: the verdict, the reason, and of several each gateway."""
+    """The answer on gateways with the same answer, as lines: the verdict, why, what ends it first, how many cores."""
     names, several = names_of(group), len(group) > 1
     gateway = ANY_GATEWAY if several else given_gateway(group[0].results[0])
-    before, behind = _reasons(group[0], gateway)
-    firsts = [_first(sizing) for sizing in group]
-    of_cores = [
-        None if first is None else _of_cores(sizing, first, name, brief=at > 0)
-        for at, (sizing, first, name) in enumerate(zip(group, firsts, names, strict=True))
-    ]
-    plain = ["" if first is None else ended_at(first) for first in firsts]
-    known = "known limit" if group[0].missing or group[0].not_looked_at else "limit"
-    first, lines = firsts[0], list[str]()
-    limit = "no limit is known" if first is None else f"the first {known} is {first.ended}"
-    if several and of_cores[0] is not None:
-        first_line, *others = (f"{said}." for said in of_cores)
-        lines = [capital(first_line), *(f"{name}: {said}" for name, said in zip(names[1:], others, strict=True))]
-    elif several and len(set(plain)) > 1:
-        lines = [f"{name}: {said}." for name, said in zip(names, plain, strict=True)]
+    first, (limit, lacking) = _first(group[0]), _first_limit(group[0])
+    numbers, own = [_numbers(sizing, brief=at > 0) for at, sizing in enumerate(group)], list[str]()
+    if several and len({_numbers(sizing, brief=True) for sizing in group}) > 1:
+        own = [f"{name}: {'; '.join(number)}." for name, number in zip(names, numbers, strict=True)]
     elif first is not None:
-        limit += f": {of_cores[0]}" if of_cores[0] else f"{': ' if first.is_of_one else ', '}{plain[0]}"
-    return [_verdict(group, enumerated(names)), f"{capital('; '.join([*before, limit, *behind]))}.", *lines]
+        at, *cores = numbers[0]
+        limit += f": {at}" if first.is_of_one or at == "not known" else f", at {at}"
+        own = [f"{capital(one)}." for one in cores]
+    return [
+        _verdict(group, enumerated(names)),
+        *_why(group[0], gateway),
+        f"{limit}{lacking}.",
+        *own,
+        *_unsaid(group[0]),
+    ]
+
+
+def _first_limit(sizing: Sizing) -> tuple[str, str]:
+    """What limits first of what was measured; and what was not measured, where no other line of the answer says it."""
+    first = _first(sizing)
+    if first is None:
+        return "No limit is known", ""
+    is_set = first.is_of_settings
+    said = f"{capital(SUBJECTS[first.ended])}{', as the table is configured,' if is_set else ''} are the first limit"
+    said += " of what was measured" if not is_set and (sizing.missing or sizing.not_looked_at) else ""
+    names = ["they" if is_set and need == first.ended else need for need in sizing.missing]
+    is_new = names and sizing.fits(sizing.asked.number) == "does not carry"
+    return said, f"; {enumerated(names)} were not measured" if is_new else ""
+
+
+def _numbers(sizing: Sizing, *, brief: bool = False) -> tuple[str, ...]:
+    """The number of subscribers that is carried, and of cores that all need; both as far as they are known."""
+    first = _first(sizing)
+    if first is None:
+        return ()
+    return tuple(filter(None, (ended_at(first, brief=brief), _cores(sizing, first, brief=brief))))
 
 
 def _first(sizing: Sizing) -> SubscriberLimit | None:
@@ -86,25 +103,10 @@ def deciding_limits(sizing: Sizing) -> list[SubscriberLimit]:
     return [limit for limit in sizing.limits if limit.fits(number) == sizing.fits(number)]
 
 
-def _of_cores(sizing: Sizing, limit: SubscriberLimit, name: str = "", *, brief: bool = False) -> str | None:
-    """How many subscribers the cores of a gateway carry, and how many cores all need; None where that is no answer."""
-    asked, needed = sizing.asked, sizing.cores_for(sizing.asked.number)
-    is_of_cores = limit.ended in OF_CORES and limit.result is not None and limit.result.device_cores
-    if limit.fits(asked.number) == "carries" or not is_of_cores or needed is None or not limit.subscribers.lower:
-        return None
-    cores = sizing.results[0].device_cores
-    idle = limit.busier_share is not None and math.isfinite(limit.measured.upper)
-    both = span_in_words(limit.both_ways if idle else limit.subscribers)
-    most = in_full(math.floor(limit.subscribers.upper)) if idle else ""
-    if brief:
-        return f"{both}{f', up to {most}' if idle else ''}; {cores_in_words(needed)} {noun_of_cores(needed)}"
-    carries = f"one core of {name} carries" if cores == 1 else f"{in_full(cores)} cores of {name} carry"
-    said = f"{carries} at most {both} of them"
-    said += f" if both directions are as busy, up to {most} if one is idle" if idle else ""
-    # As many cores as it has may be enough: what is needed lies within the doubt.
-    about = "about " if needed.lower > cores else ""
-    need = f"{about}{cores_in_words(needed)} such {noun_of_cores(needed)}"
-    return f"{said}; {in_full(asked.number)} need {need}, if cores add up (not measured)"
+def _cores(sizing: Sizing, limit: SubscriberLimit, *, brief: bool = False) -> str:
+    """How many cores all need where the first limit is one of cores that does not carry them; or empty."""
+    is_of_cores = limit.ended in OF_CORES and limit.result is not None and limit.subscribers.lower
+    return cores_needed(sizing, brief=brief) if is_of_cores and limit.fits(sizing.asked.number) != "carries" else ""
 
 
 def _verdict(group: Sequence[Sizing], names: str) -> str:
@@ -127,12 +129,16 @@ def _verdict(group: Sequence[Sizing], names: str) -> str:
     return f"{said}{f' ({FUNCTIONAL})' if any(result.functional for result in sizing.results) else ''}."
 
 
-def _reasons(sizing: Sizing, gateway: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Why it cannot be told, which is said before the first limit; and why something was not looked at."""
+def _why(sizing: Sizing, gateway: str) -> tuple[str, ...]:
+    """Why it cannot be told, as a line; empty where it can."""
     fits = sizing.fits(sizing.asked.number)
-    before = (f"why: {' and '.join(_unknown(sizing, gateway))}",) if fits == "cannot tell" else ()
-    unseen = " and ".join(sizing.not_looked_at)
-    return before, (_NOT_LOOKED_AT.format(unseen),) if unseen else ()
+    return (f"Why: {' and '.join(_unknown(sizing, gateway))}.",) if fits == "cannot tell" else ()
+
+
+def _unsaid(sizing: Sizing) -> tuple[str, ...]:
+    """What a reader of the answer has to know of it: what was not looked at, and a table that was emptier."""
+    unseen = (_NOT_LOOKED_AT,) if sizing.not_looked_at else ()
+    return (*unseen, *(emptier_table(sizing) if sizing.fits(sizing.asked.number) == "carries" else ()))
 
 
 def _unusual(limit: SubscriberLimit) -> str:
@@ -200,7 +206,4 @@ def _is_untold(limit: SubscriberLimit) -> bool:
 
 def _unmeasured(sizing: Sizing, gateway: str) -> list[str]:
     said = [(need, configured_limit(sizing, need), command) for need, command in commands_for(sizing, gateway).items()]
-    return [
-        f"no result says how many {need} it has{f', and {limit}' if limit else ''} ({command})"
-        for need, limit, command in said
-    ]
+    return [f"{need} were not measured{f', and {limit}' if limit else ''} ({command})" for need, limit, command in said]

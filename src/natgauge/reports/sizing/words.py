@@ -6,18 +6,27 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from natgauge.analysis.contrast import Span
-from natgauge.analysis.sizing import Sizing, SubscriberLimit, Subscribers
+from natgauge.analysis.sizing import Ended, Sizing, SubscriberLimit, Subscribers
 from natgauge.figure_text import at_least, at_most, exact, in_full, in_percent, number, with_noun
 from natgauge.interval_text import Way
 from natgauge.metrics import metrics
 from natgauge.metrics.metric import Resource
+from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
-from natgauge.words import MAXIMUM_CONNECTIONS
+from natgauge.words import MAXIMUM_CONNECTIONS, enumerated
 
+#: Limits as subjects of sentences.
+SUBJECTS: Final[Mapping[Ended, str]] = {
+    "new connections": "new connections per second",
+    "open connections": "open connections",
+    "outside ports": "ports of the outside addresses",
+    "port blocks": "port blocks",
+    "frames": "frames per second",
+}
 #: Smaller numbers have three significant digits, and all others each digit of the whole number.
 _WHOLE: Final = 100
 #: A table of this many times the connections has room for those of the system, too.
@@ -71,16 +80,20 @@ def log_of(result: Result) -> str:
     return f", logging {way}" + (f" that may lack {in_percent(tolerance)} of the connections" if tolerance else "")
 
 
-def ended_at(limit: SubscriberLimit) -> str:
-    """The number of subscribers that a limit ends."""
+def ended_at(limit: SubscriberLimit, *, brief: bool = False) -> str:
+    """The number of subscribers that a limit ends; `brief` behind another gateway with the same limit."""
     if limit.is_of_one:
         return f"a subscriber has at most {with_noun(in_full(limit.measured.upper), 'connections')}"
     known = limit.subscribers.lower > 0 or math.isfinite(limit.subscribers.upper)
     if limit.busier_share is not None and math.isfinite(limit.measured.upper):
         most = in_full(math.floor(limit.subscribers.upper))
-        both = _subscribers(limit.both_ways)
-        return f"at {both} if both directions are as busy, up to {most} if one is idle"
-    return f"at {_subscribers(limit.subscribers)}" if known else "not known"
+        both = span_in_words(limit.both_ways) if brief else _subscribers(limit.both_ways)
+        return (
+            f"{both}, up to {most}" if brief else f"{both} if both directions are as busy, up to {most} if one is idle"
+        )
+    if not known:
+        return "not known"
+    return span_in_words(limit.subscribers) if brief else _subscribers(limit.subscribers)
 
 
 def _subscribers(number: Span) -> str:
@@ -120,9 +133,30 @@ def cores_in_words(needed: Span) -> str:
     return " to ".join(dict.fromkeys(map(in_full, (needed.lower, needed.upper))))
 
 
-def noun_of_cores(needed: Span) -> str:
-    """The noun behind a number of cores."""
-    return "core" if needed.upper == 1 else "cores"
+def cores_needed(sizing: Sizing, *, brief: bool) -> str:
+    """How many cores all subscribers need, by how they use the directions; empty where their number is not known."""
+    number = sizing.asked.number
+    both, one = (sizing.cores_for(number, use) for use in ("both ways", "one way"))
+    if both is None or one is None:
+        return ""
+    noun = f"{'' if brief else 'such '}{'core' if both.upper == 1 else 'cores'}"
+    idle = f", or at least {in_full(one.lower)}" if one.lower < both.lower else ""
+    said = f"{cores_in_words(both)} {noun}{idle}"
+    if brief:
+        return said
+    need = "all need" if number > 1 else "it needs"
+    return f"{need} {said}{' if one is idle' if idle else ''}, if cores add up (not measured)"
+
+
+def emptier_table(sizing: Sizing) -> list[str]:
+    """What was measured with clearly fewer connections in the table than subscribers have, as a line; or none."""
+    fewer, asked = sizing.with_fewer, sizing.asked
+    if not fewer:
+        return []
+    had = enumerated(list(dict.fromkeys(in_full(number) for number in fewer.values())))
+    needed = f"{in_full(asked.least_entries)}{' or more' if asked.may_take_more or asked.entries is None else ''}"
+    measured = f"{capital(enumerated(list(fewer)))} were measured with {had} connections in the table"
+    return [f"{measured}; with {needed} they can be slower (not measured)."]
 
 
 def commands_for(sizing: Sizing, gateway: str) -> dict[Resource, str]:
