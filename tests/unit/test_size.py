@@ -287,7 +287,7 @@ def test_cores_that_are_needed_are_a_multiple_of_those_that_were_measured(golden
     assert [gateway[name] for name in ("cores", "cores_both_ways_busy", "cores_one_way_idle")] == [
         [6, 11], [11, 11], [6, 11]
     ]  # fmt: skip
-    assert "All need 11 such cores, or at least 6 if one is idle, " in gateway["text"]
+    assert "All need 11 such cores if both directions are as busy, or at least 6 if one is idle; " in gateway["text"]
     rows = {row[0]: row[2:] for row in answer_of(found).table}
     assert (rows["cores, both ways busy"], rows["cores, one way idle"]) == (("11",), ("6 to 11",))
     (limit,) = gateway["limits"]

@@ -104,7 +104,7 @@ def _facts(sizing: Sizing, gateway: str, found: Sequence[Sizing]) -> Iterator[st
     if sizing.larger_frames:
         yield "No throughput was measured with frames as large as the mean: larger frames may cost more."
     if len(asked.needs()) - len(sizing.no_limit) > 1 and not all(one.fits(asked.number) == "carries" for one in found):
-        yield "Each limit was measured alone: where all are used at once, at most this number is carried."
+        yield "Each limit was measured alone: used together, they may carry fewer."
 
 
 def _to_measure(sizing: Sizing, gateway: str) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _entries(sizing: Sizing) -> Iterator[str]:
         return
     given = with_noun(in_full(asked.connections), "open connections")
     if asked.entries == asked.opened:
-        yield f"Table: {kept}, fills {entries} for each subscriber, not only the {given} that you gave."
+        yield f"Table: {kept}, fills {entries} for each subscriber, not only your {given}."
     else:
         yield f"Table: {entries} for each subscriber, the {given}: {kept}, fills only {in_full(asked.opened)}."
 
@@ -170,7 +170,7 @@ def _if_taken(sizing: Sizing) -> str:
     """What each subscriber, or each connection, takes of the outside addresses."""
     blocks = sizing.blocks
     if blocks is None:
-        return f"if each open connection takes a port of its own ({in_full(OUTSIDE_PORTS)} an address)"
+        return f"with a port for each open connection ({in_full(OUTSIDE_PORTS)} an address)"
     each = least_blocks(blocks, sizing.asked)
     taken = f"{in_full(each)} blocks" if each > 1 else "a block"
     ports = with_noun(in_full(blocks.size), "ports")
@@ -188,7 +188,7 @@ def _chosen_frames(sizing: Sizing, found: Sequence[Sizing]) -> list[str]:
         0.5: f"as many frames from inside as from outside, of {sizes}",
     }
     way = ways.get(busier, f"frames of {sizes}, {in_percent(busier)} of them in the busier direction")
-    said, frames = [f"The measurement sent {way}."], frames_of(sizing)
+    said, frames = [f"Measured with {way}."], frames_of(sizing)
     if frames is not None and frames_of_all(found) is None:
         wire = in_bits(number(frames.wire * asked.number))
         said.append(f"All together are {frames_in_words(frames, asked)} ({wire} on the wire).")

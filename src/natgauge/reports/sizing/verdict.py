@@ -41,7 +41,7 @@ def groups_by_answer(found: Sequence[Sizing]) -> list[list[Sizing]]:
             _verdict([sizing], ""),
             _why(sizing, ANY_GATEWAY),
             _first_limit(sizing),
-            first and (first.is_of_one, not _cores(sizing, first)),
+            first is not None and (first.is_of_one, not _cores(sizing)),
             _unsaid(sizing),
         )
         groups.setdefault(shape, []).append(sizing)
@@ -52,14 +52,19 @@ def answer_lines(group: Sequence[Sizing]) -> list[str]:
     """The answer on gateways with the same answer, as lines: the verdict, why, what ends it first, how many cores."""
     names, several = names_of(group), len(group) > 1
     gateway = ANY_GATEWAY if several else given_gateway(group[0].results[0])
-    first, (limit, lacking) = _first(group[0]), _first_limit(group[0])
-    numbers, own = [_numbers(sizing, brief=at > 0) for at, sizing in enumerate(group)], list[str]()
-    if several and len({_numbers(sizing, brief=True) for sizing in group}) > 1:
-        own = [f"{name}: {'; '.join(number)}." for name, number in zip(names, numbers, strict=True)]
-    elif first is not None:
-        at, *cores = numbers[0]
-        limit += f": {at}" if first.is_of_one or at == "not known" else f", at {at}"
-        own = [f"{capital(one)}." for one in cores]
+    (limit, lacking), firsts = _first_limit(group[0]), [_first(sizing) for sizing in group]
+    first, own = firsts[0], list[str]()
+    ended = [None if one is None else ended_at(one) for one in firsts]
+    cores = [_cores(sizing, brief=at > 0) for at, sizing in enumerate(group)]
+    # Numbers of subscribers that differ are in the table.
+    if first is not None and len(set(ended)) == 1:
+        limit += f": {ended[0]}" if first.is_of_one or ended[0] == "not known" else f", at {ended[0]}"
+    if several and any(cores):
+        own = [f"{name}: {said}." for name, said in zip(names, cores, strict=True)]
+    elif several and first is not None and first.is_of_one and len(set(ended)) > 1:
+        own = [f"{name}: {said}." for name, said in zip(names, ended, strict=True)]
+    elif any(cores):
+        own = [f"{capital(cores[0])}."]
     return [
         _verdict(group, enumerated(names)),
         *_why(group[0], gateway),
@@ -82,14 +87,6 @@ def _first_limit(sizing: Sizing) -> tuple[str, str]:
     return said, f"; {enumerated(names)} were not measured" if is_new else ""
 
 
-def _numbers(sizing: Sizing, *, brief: bool = False) -> tuple[str, ...]:
-    """The number of subscribers that is carried, and of cores that all need; both as far as they are known."""
-    first = _first(sizing)
-    if first is None:
-        return ()
-    return tuple(filter(None, (ended_at(first, brief=brief), _cores(sizing, first, brief=brief))))
-
-
 def _first(sizing: Sizing) -> SubscriberLimit | None:
     """The limit that is stated as the first; None = no limit is known."""
     # A limit of which only a lower bound is known may come first in the table, and be none.
@@ -103,10 +100,12 @@ def deciding_limits(sizing: Sizing) -> list[SubscriberLimit]:
     return [limit for limit in sizing.limits if limit.fits(number) == sizing.fits(number)]
 
 
-def _cores(sizing: Sizing, limit: SubscriberLimit, *, brief: bool = False) -> str:
+def _cores(sizing: Sizing, *, brief: bool = False) -> str:
     """How many cores all need where the first limit is one of cores that does not carry them; or empty."""
-    is_of_cores = limit.ended in OF_CORES and limit.result is not None and limit.subscribers.lower
-    return cores_needed(sizing, brief=brief) if is_of_cores and limit.fits(sizing.asked.number) != "carries" else ""
+    limit = _first(sizing)
+    if limit is None or limit.ended not in OF_CORES or limit.result is None or not limit.subscribers.lower:
+        return ""
+    return "" if limit.fits(sizing.asked.number) == "carries" else cores_needed(sizing, brief=brief)
 
 
 def _verdict(group: Sequence[Sizing], names: str) -> str:

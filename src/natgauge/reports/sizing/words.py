@@ -80,20 +80,15 @@ def log_of(result: Result) -> str:
     return f", logging {way}" + (f" that may lack {in_percent(tolerance)} of the connections" if tolerance else "")
 
 
-def ended_at(limit: SubscriberLimit, *, brief: bool = False) -> str:
-    """The number of subscribers that a limit ends; `brief` behind another gateway with the same limit."""
+def ended_at(limit: SubscriberLimit) -> str:
+    """The number of subscribers that a limit ends."""
     if limit.is_of_one:
         return f"a subscriber has at most {with_noun(in_full(limit.measured.upper), 'connections')}"
     known = limit.subscribers.lower > 0 or math.isfinite(limit.subscribers.upper)
     if limit.busier_share is not None and math.isfinite(limit.measured.upper):
         most = in_full(math.floor(limit.subscribers.upper))
-        both = span_in_words(limit.both_ways) if brief else _subscribers(limit.both_ways)
-        return (
-            f"{both}, up to {most}" if brief else f"{both} if both directions are as busy, up to {most} if one is idle"
-        )
-    if not known:
-        return "not known"
-    return span_in_words(limit.subscribers) if brief else _subscribers(limit.subscribers)
+        return f"{_subscribers(limit.both_ways)} if both directions are as busy, up to {most} if one is idle"
+    return _subscribers(limit.subscribers) if known else "not known"
 
 
 def _subscribers(number: Span) -> str:
@@ -139,13 +134,12 @@ def cores_needed(sizing: Sizing, *, brief: bool) -> str:
     both, one = (sizing.cores_for(number, use) for use in ("both ways", "one way"))
     if both is None or one is None:
         return ""
-    noun = f"{'' if brief else 'such '}{'core' if both.upper == 1 else 'cores'}"
-    idle = f", or at least {in_full(one.lower)}" if one.lower < both.lower else ""
-    said = f"{cores_in_words(both)} {noun}{idle}"
+    noun, need = "core" if both.upper == 1 else "cores", "all need" if number > 1 else "it needs"
+    busy, idle = (" if both directions are as busy", " if one is idle") if not brief else ("", "")
+    by_use = (busy, f", or at least {in_full(one.lower)}{idle}") if one.lower < both.lower else ("", "")
     if brief:
-        return said
-    need = "all need" if number > 1 else "it needs"
-    return f"{need} {said}{' if one is idle' if idle else ''}, if cores add up (not measured)"
+        return f"{cores_in_words(both)} {noun}{''.join(by_use)}"
+    return f"{need} {cores_in_words(both)} such {noun}{''.join(by_use)}; that cores add up was not measured"
 
 
 def emptier_table(sizing: Sizing) -> list[str]:
