@@ -52,8 +52,9 @@ NO_WORDS: Final = OwnWords()
 
 #: The connections, and further parameters, of the line below the title.
 _CONNECTIONS: Final = "connections"
-_SIZE: Final = "frame_size"
-_CONDITIONS: Final = {_CONNECTIONS: "connections", "device_cores": "cores", _SIZE: "octets"}
+_CONDITIONS: Final = {_CONNECTIONS: "connections", "device_cores": "cores"}
+#: The figures of comparisons.
+_COSTS: Final = "costs"
 #: The family of the Initiator's packets, with which the size of the same frame differs.
 _FAMILY: Final = "initiator_family"
 #: Labels of the rows of a table whose values this line has.
@@ -200,22 +201,46 @@ def _conditions(collected: StoredResults) -> str:
         found: list[object] = [parameters.get(name) for parameters in every]
         if name == _CONNECTIONS:
             found[: len(results)] = map(open_at_once, results)
-        if name == _SIZE:
-            found = [own_size(parameters) for parameters in every]
         values[noun] = [value for value in found if isinstance(value, int)]
-    by_family = {
-        family: [size for each in every if each.get(_FAMILY) == family and isinstance(size := own_size(each), int)]
-        for family in ("ipv4", "ipv6")
-    }
-    by_noun = {noun: f"{_ends(own)} {noun if max(own) > 1 else noun[:-1]}" for noun, own in values.items() if own}
-    if all(by_family.values()) and len(set(map(_ends, by_family.values()))) > 1:
-        by_noun[_CONDITIONS[_SIZE]] = f"{_ends(by_family['ipv4'])} octets ({_ends(by_family['ipv6'])} over IPv6)"
-    texts = list(by_noun.values())
-    mixes = dict.fromkeys(mix for parameters in every if (mix := mix_of(parameters)))
-    texts += [f"frames of {' or '.join(mixes)}"] if mixes else []
+    texts = [f"{_ends(own)} {noun if max(own) > 1 else noun[:-1]}" for noun, own in values.items() if own]
+    texts += _frames(collected)
     texts += list(dict.fromkeys(f"by {by}" for result in results if (by := criterion.transport(result))))
     texts += list(dict.fromkeys(f"subscribers{each}" for result in results if (each := criterion.terms(result))))
     return ", ".join([*texts, *_words(_PLACE, every)])
+
+
+def _frames(collected: StoredResults) -> list[str]:
+    """Sizes of frames; where not all are of one size, or not all are of results, with the figures that have them."""
+    named = [(declared(result.metric).name_in_sentence, result.parameters) for result in collected.results]
+    named += [(_COSTS, record.baseline.parameters) for record in collected.records]
+    by_figure: dict[str, list[Parameters]] = {}
+    for name, parameters in named:
+        by_figure.setdefault(name, []).append(parameters)
+    by_sizes: dict[str, list[str]] = {}
+    for name, own in by_figure.items():
+        by_sizes.setdefault(" and ".join(_sizes(own)), []).append(name)
+    by_sizes.pop("", None)
+    is_mixed = any(mix_of(parameters) for _, parameters in named)
+    if len(by_sizes) < 2 or not (is_mixed or (collected.results and collected.records)):
+        return _sizes([parameters for _, parameters in named])
+    if [*by_sizes.values()][1:] == [[_COSTS]]:
+        return [", but ".join(by_sizes) + f" for {_COSTS}"]
+    return [f"{sizes} for {listed(names)}" for sizes, names in by_sizes.items()]
+
+
+def _sizes(every: Sequence[Parameters]) -> list[str]:
+    """Sizes of frames in words, the smallest and the largest, by family where they differ; then mixes of sizes."""
+    sizes = {
+        family: [
+            size for each in every if family in ("", each.get(_FAMILY)) and isinstance(size := own_size(each), int)
+        ]
+        for family in ("", "ipv4", "ipv6")
+    }
+    ends = {family: _ends(own) for family, own in sizes.items() if own}
+    by_family = len(ends) == 3 and ends["ipv4"] != ends["ipv6"]
+    texts = [f"{ends['ipv4']} octets ({ends['ipv6']} over IPv6)" if by_family else f"{ends['']} octets"] if ends else []
+    mixes = dict.fromkeys(mix for parameters in every if (mix := mix_of(parameters)))
+    return [*texts, *([f"frames of {' or '.join(mixes)}"] if mixes else [])]
 
 
 def _ends(values: Sequence[int]) -> str:
