@@ -54,7 +54,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     ),
     "published": (8_730, "tables and their plans as files, and views of results in their shape"),
     "records": (3_680, "types of outcomes, also of a repetition as procedures return it, and their store"),
-    "reports": (19_700, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
+    "reports": (19_760, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
     "statistics": (700, "arithmetic; stands on nothing"),
     "stored": (47_860, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
     "spread": (51_790, "campaigns, and the workers that measure their repetitions"),

@@ -111,6 +111,7 @@ def page(
     ]
     said = [
         *(one for one in sentences if not one.unlike and one not in tabled),
+        *comparison.beside_rates(records, results),
         *_conditions(collected, [view for view in views if view is not None]),
         *map(Sentence, without_result_yet(lacks)),
     ]
