@@ -844,6 +844,42 @@ def test_a_rate_that_was_measured_with_an_emptier_table_than_subscribers_fill_sa
     assert said.count("connections in the table; with ") == bool(fewer)
 
 
+@pytest.mark.parametrize(
+    ("entries", "used", "left"),
+    [
+        (0.5, 1000, (5000, 90_000)),
+        (10.0, 1000, (5000, 90_000)),
+        (10.1, 5000, (1000, 90_000)),
+        (901.0, 90_000, (1000, 5000)),
+    ],
+)
+def test_of_rates_with_several_tables_the_next_fuller_one_counts(
+    entries: float, used: int, left: tuple[int, ...]
+) -> None:
+    """Seen: the rate with 1,000,000 connections was that of subscribers who fill a table with 6,000."""
+    rates = {1000: 10_000.0, 5000: 8000.0, 90_000: 2000.0}
+    results = [_with_table(table, rate) for table, rate in rates.items()]
+    other, no_table = (
+        _with_table(2000, 9000.0, 1518),
+        made([9500.0] * 2, parameters={"directions": "both", "frame_size": 84}),
+    )
+    asked = Subscribers(100, connections=entries, megabits=2 * A_FRAME, mean_frame=84)
+    (sizing,) = sizings([*results, other], asked)
+    (limit,) = sizing.limits
+    assert (limit.measured.lower, sizing.other_tables) == (rates[used], left)
+    assert f"Rates with {left[0]:,} and {left[1]:,} entries in the table were not used: " in text([sizing], asked)
+    # A rate that does not say with how many connections it was measured always counts.
+    (unsaid,) = sizings([*results, no_table], asked)
+    assert unsaid.limits[0].measured.lower == min(rates[used], 9500.0)
+
+
+def test_where_nobody_knows_how_far_subscribers_fill_the_table_the_lowest_rate_counts() -> None:
+    results = [_with_table(1000), _with_table(5000, 8000.0)]
+    for asked in (Subscribers(10, megabits=A_FRAME), Subscribers(10, megabits=A_FRAME, new=1.0)):
+        (sizing,) = sizings(results, asked)
+        assert (sizing.limits[0].measured.lower, sizing.other_tables) == (8000, ())
+
+
 def test_an_emptier_table_is_said_with_the_answer_that_it_could_change_and_changes_none_by_itself() -> None:
     rate, capacity = _with_table(1000), made([10**6], metric="table-capacity", unit="connections", limited_by="table")
     said = "Frames were measured with 1,000 connections in the table; with {} they can be slower (not measured)."

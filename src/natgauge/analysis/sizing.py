@@ -203,6 +203,7 @@ class Sizing:
         results: those that say something, in their order.
         limits: the tightest of each resource; the one that ends it first comes first.
         other_frames: frames of the throughputs that did not decide, as `sizes_in_words`, the shortest first.
+        other_tables: numbers of connections in the table of rates that were left out, the smallest first.
         blocks: blocks of ports that its subscribers have; None = they share all ports, or their blocks are not known.
         table_limit: entries that its table holds at most, as it was set; None = not known.
     """
@@ -214,6 +215,7 @@ class Sizing:
     missing: tuple[Resource, ...]
     larger_frames: bool
     other_frames: tuple[str, ...] = ()
+    other_tables: tuple[int, ...] = ()
     no_limit: tuple[Resource, ...] = ()
     blocks: PortBlocks | None = None
     table_limit: float | None = None
@@ -432,7 +434,8 @@ def takes_addresses(sizing: Sizing) -> bool:
 
 
 def _sizing(results: Sequence[Result], asked: Subscribers, holds: float | None) -> Sizing:
-    sized, larger = _with_frames(results, asked.mean_frame)
+    of_size, larger = _with_frames(results, asked.mean_frame)
+    sized = _with_tables(of_size, asked)
     hosts = max((hosts_of(one) for one in sized if resource_of(one) == "open connections"), default=0)
     # What fewer hosts kept says nothing of more, of which another result says it.
     least = [one for one in sized if not (may_be_of_hosts(one, asked) and hosts_of(one) < hosts)]
@@ -459,8 +462,9 @@ def _sizing(results: Sequence[Result], asked: Subscribers, holds: float | None) 
     others = dict.fromkeys(map(sizes_in_words, of_frames))
     if used is not None and used.result is not None:
         others.pop(sizes_in_words(used.result), None)
+    tables = sorted({table for one in of_size if one not in sized and (table := _table(one)) is not None})
     limits = tuple(tightest.values())
-    return Sizing(asked, tuple(sized), limits, missing, larger, tuple(others), no_limit, blocks, holds)
+    return Sizing(asked, tuple(sized), limits, missing, larger, tuple(others), tuple(tables), no_limit, blocks, holds)
 
 
 def _order(limit: SubscriberLimit) -> tuple[float, float]:
@@ -504,6 +508,31 @@ def _with_frames(results: Sequence[Result], mean: int | None) -> tuple[list[Resu
     sizes = sorted(map(_octets, of_frames))
     chosen = next((size for size in sizes if size >= mean), sizes[-1])
     return [*others, *(one for one in of_frames if _octets(one) == chosen)], chosen < mean
+
+
+def _with_tables(results: Sequence[Result], asked: Subscribers) -> list[Result]:
+    """Results without rates of other tables than subscribers fill, where it is known how far they fill it.
+
+    Of rates of one metric and the same frames those with the next larger number of connections count, or with the largest where none
+    is as large. A rate without a number of connections always counts.
+    """
+    if asked.entries is None or asked.may_take_more or not any(map(keeps_connections, results)):
+        return list(results)
+    chosen = []
+    for result in results:
+        alike = [one for one in results if one.metric == result.metric and _is_alike(one, result)]
+        tables = [table for one in alike if (table := _table(one)) is not None]
+        most = max(tables, default=None)
+        used = min((table for table in tables if table >= asked.least_entries), default=most)
+        if resource_of(result) not in OF_CORES or _table(result) in (None, used):
+            chosen.append(result)
+    return chosen
+
+
+def _table(result: Result) -> int | None:
+    """Connections in the table of a measurement; None = not known."""
+    number = result.number("connections")
+    return None if number is None else int(number)
 
 
 def _octets(result: Result) -> float:

@@ -98,6 +98,7 @@ def _facts(sizing: Sizing, gateway: str, found: Sequence[Sizing]) -> Iterator[st
     if addresses is not None and asked.outside_addresses is None:
         yield f"Outside addresses: at least {in_full(addresses)}, {_if_taken(sizing)}."
     yield from _chosen_frames(sizing, found)
+    yield from _chosen_tables(sizing)
     # Of what is carried the answer says it.
     is_carried = sizing.fits(asked.number) == "carries"
     yield from [] if is_carried else emptier_table(sizing)
@@ -200,6 +201,15 @@ def _chosen_frames(sizing: Sizing, found: Sequence[Sizing]) -> list[str]:
         why += "; --mean-frame chooses others"
     others = " and ".join(sizing.other_frames)
     return [*said, f"The throughput with frames of {sizes} was used, not that of {others}: {why}."]
+
+
+def _chosen_tables(sizing: Sizing) -> list[str]:
+    """Of rates with several numbers of connections in the table, which were left out, and why."""
+    if not sizing.other_tables:
+        return []
+    others, needed = enumerated(list(map(in_full, sizing.other_tables))), in_full(sizing.asked.least_entries)
+    why = f"the next number from {needed} up counts, or the largest"
+    return [f"Rates with {others} entries in the table were not used: {why}."]
 
 
 def own_work(found: Sequence[Sizing]) -> Iterator[str]:
