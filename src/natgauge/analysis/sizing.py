@@ -513,8 +513,8 @@ def _with_frames(results: Sequence[Result], mean: int | None) -> tuple[list[Resu
 def _with_tables(results: Sequence[Result], asked: Subscribers) -> list[Result]:
     """Results without rates of other tables than subscribers fill, where it is known how far they fill it.
 
-    Of rates of one metric and the same frames those with the next larger number of connections count, or with the largest where none
-    is as large. A rate without a number of connections always counts.
+    Of rates of one metric and the same frames those with the next larger number of connections count, or with the
+    largest where none is as large. A rate without a number of connections always counts.
     """
     if asked.entries is None or asked.may_take_more or not any(map(keeps_connections, results)):
         return list(results)

@@ -145,15 +145,20 @@ def _legend(gateways: Sequence[str], looks: Looks) -> tuple[tuple[str, str, str]
     )
 
 
-def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]], looks: Looks) -> list[FigureGroup]:
+def question_figures(
+    results: Sequence[Result],
+    timed: Sequence[Sequence[Timed]],
+    looks: Looks,
+    first: str = SUBSCRIBERS.name,
+) -> list[FigureGroup]:
     """Return the figures that answer the question: over cores, over connections, by rank, over loads, of delays.
 
     Args:
         results: all results, in the order of the page.
+        first: metric that was asked for, or that limits what was asked for; other metrics say why.
     """
     groups = []
-    # How many subscribers it carries is what was asked for; other metrics say why.
-    for own in sorted(_by_title(results).values(), key=lambda own: own[0].metric != SUBSCRIBERS.name):
+    for own in sorted(_by_title(results).values(), key=lambda own: own[0].metric != first):
         drawn = [_over(axis, sets, own, looks) for axis in (CORES, SESSIONS, NEW) if (sets := series(own, axis))]
         drawn += [group for group in (_losses(own, looks),) if group.figures]
         groups += drawn or [_by_rank(own, looks)]

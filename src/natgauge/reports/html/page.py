@@ -25,6 +25,7 @@ from natgauge.analysis import conditions
 from natgauge.analysis.conditions import Unlike
 from natgauge.analysis.ratio_verdicts import doubts_of_all
 from natgauge.metrics import declared
+from natgauge.metrics.loads import SUBSCRIBERS
 from natgauge.plain_text import capital, visible
 from natgauge.records.audit import AuditedRequirement
 from natgauge.records.comparison import FRAME_OF
@@ -92,7 +93,7 @@ def page(
     names = labels.names_of(results)
     trials = _trials(collected)
     looks = figures.looks_of(results, records)
-    questions = _questions(collected, trials, looks)
+    questions = _questions(collected, trials, looks, size.metric if size else None)
     lacks = lacks_of(collected)
     failures = failures_of(collected, lacks, again)
     sentences = [
@@ -191,14 +192,16 @@ def _trials(collected: StoredResults) -> list[Trials]:
     return [evidence.trials_of(stored, most) for stored in collected.stored]
 
 
-def _questions(collected: StoredResults, trials: Sequence[Trials], looks: Looks) -> list[FigureGroup]:
+def _questions(
+    collected: StoredResults, trials: Sequence[Trials], looks: Looks, first: str | None = None
+) -> list[FigureGroup]:
     distributions = [each.delays.distributions() for each in trials]
     records = collected.records
     forests = [
         figures.forest_figures(f"Comparison {at}: " if len(records) > 1 else "", record, looks)
         for at, record in enumerate(records, start=1)
     ]
-    questions = figures.question_figures(collected.results, distributions, looks)
+    questions = figures.question_figures(collected.results, distributions, looks, first or SUBSCRIBERS.name)
     return [*(forest for forest in forests if forest.figures), *questions]
 
 

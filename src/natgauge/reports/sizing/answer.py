@@ -13,8 +13,9 @@ from natgauge.records.measurement import Result
 from natgauge.reports.sizing.chosen import left_out
 from natgauge.reports.sizing.facts import doubt_lines, meaning_of_marks, own_work, sentences_of
 from natgauge.reports.sizing.question import question_of, sum_of_all
-from natgauge.reports.sizing.table import table_of, transposed
-from natgauge.reports.sizing.verdict import answer_lines, groups_by_answer
+from natgauge.reports.sizing.table import Table, tables_of, transposed
+from natgauge.reports.sizing.verdict import answer_lines, first_metric, groups_by_answer
+from natgauge.reports.sizing.words import commands_of
 from natgauge.tables import aligned
 
 #: The most gateways that are columns of the page's table; of more each is a row.
@@ -26,20 +27,25 @@ class SizeAnswer:
     """What results say of subscribers, without their doubts; the question is with the sum of all of them.
 
     Attributes:
-        verdicts: of gateways with the same answer the lines: the answer, what ends it first, then each of several.
-        table: the head, and a row for each limit; behind its name and the need of all is a cell for each gateway.
+        verdicts: of gateways with the same answer the lines: the answer, the cores of all, why, and what limits it.
+        tables: each with its head, and a row for each limit; behind its name is a cell for each gateway.
+        commands: what to measure, each with the commands.
+        metric: that of the result that limits first; None = no result does.
     """
 
     title: str
     question: str
     verdicts: tuple[tuple[str, ...], ...]
-    table: tuple[tuple[str, ...], ...]
+    tables: tuple[Table, ...]
     sentences: tuple[str, ...]
+    commands: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    metric: str | None = None
 
     @property
-    def page_table(self) -> tuple[tuple[str, ...], ...]:
-        """The table with as many columns as a page has room for."""
-        return self.table if len(self.table[0]) - 2 <= _MOST_COLUMNS else transposed(self.table)
+    def page_tables(self) -> tuple[Table, ...]:
+        """The tables with as many columns as a page has room for."""
+        is_wide = len(self.tables[0][0]) - 1 > _MOST_COLUMNS
+        return tuple(map(transposed, self.tables)) if is_wide else self.tables
 
 
 def answer_of(found: Sequence[Sizing]) -> SizeAnswer:
@@ -54,8 +60,10 @@ def answer_of(found: Sequence[Sizing]) -> SizeAnswer:
         title,
         f"{question_of(asked)}{sum_of_all(found)}.",
         tuple(tuple(answer_lines(group)) for group in groups_by_answer(found)),
-        tuple(table_of(found)),
+        tuple(tables_of(found)),
         (*sentences_of(found), *own_work(found), *meaning_of_marks(found)),
+        tuple((what, tuple(own)) for what, own in commands_of(found).items()),
+        first_metric(found[0]),
     )
 
 
@@ -72,16 +80,21 @@ def text(found: Sequence[Sizing], asked: Subscribers, given: Sequence[Result] = 
         width: where a table with a column for each gateway is wider, each gateway is a row, if that is narrower.
     """
     said, left = answer_of(found), left_out(given, asked)
-    by_gateway, by_limit = (_aligned(table) for table in (said.table, transposed(said.table)))
-    fits = max(map(len, by_gateway)) <= max(width, *map(len, by_limit))
     parts = [
         [said.question],
         *said.verdicts,
-        by_gateway if fits else by_limit,
+        *(_narrow(table, width) for table in said.tables),
         [*said.sentences, *doubt_lines(found)],
+        *([f"{what}:", *(f"  {command}" for command in commands)] for what, commands in said.commands),
         [f"Not used: {left}."] if left else [],
     ]
     return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def _narrow(table: Table, width: int) -> list[str]:
+    """The lines of a table, with a row for each gateway where it is too wide and that is narrower."""
+    by_gateway, by_limit = (_aligned(each) for each in (table, transposed(table)))
+    return by_gateway if max(map(len, by_gateway)) <= max(width, *map(len, by_limit)) else by_limit
 
 
 def _aligned(table: Sequence[Sequence[str]]) -> list[str]:

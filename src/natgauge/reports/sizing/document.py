@@ -13,6 +13,7 @@ from natgauge.reports.sizing.chosen import reason_of, unused_of
 from natgauge.reports.sizing.facts import most_share
 from natgauge.reports.sizing.question import frames_of_all
 from natgauge.reports.sizing.verdict import answer_lines
+from natgauge.reports.sizing.words import commands_of
 from natgauge.statistics.interval import finite
 
 
@@ -60,6 +61,7 @@ def _gateway(sizing: Sizing) -> dict[str, Any]:
         "log_tolerance": first.parameter("log_tolerance"),
         "answer": sizing.fits(asked.number),
         "text": " ".join(answer_lines([sizing])),
+        "commands": [command for own in commands_of([sizing]).values() for command in own],
         "functional": any(result.functional for result in sizing.results),
         "missing": list(sizing.missing),
         "no_limit": list(sizing.no_limit),

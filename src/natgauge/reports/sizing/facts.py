@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to change and to measure, and what the numbers rest on; each sentence once."""
+"""What to change, and what the numbers rest on; each sentence once."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from natgauge.analysis.sizing import (
     Ended,
     Sizing,
     SubscriberLimit,
+    Subscribers,
     addresses_for,
     least_blocks,
     sizes_in_words,
@@ -25,31 +26,22 @@ from natgauge.reports.graded_doubts import explained, graded
 from natgauge.reports.rows import own_share
 from natgauge.reports.sizing.question import frames_in_words, frames_of, frames_of_all, limit_of_frames
 from natgauge.reports.sizing.verdict import deciding_limits
-from natgauge.reports.sizing.words import (
-    ANY_GATEWAY,
-    commands_for,
-    configured_limit,
-    emptier_table,
-    entries_of_all,
-    given_gateway,
-    larger_capacity,
-    names_of,
-)
+from natgauge.reports.sizing.words import emptier_table, entries_of_all, names_of, shown
 from natgauge.words import OUTSIDE_PORTS, enumerated
 
 #: What to change where a limit is too low.
 _REMEDIES: Final[Mapping[Ended, str]] = {
     "new connections": "{cores}, or fewer rules that each new connection passes",
-    "open connections": "a table for {entries} (of Linux gateways nf_conntrack_max), if memory allows, or "
+    "open connections": "a table for {entries} (nf_conntrack_max of Linux gateways), if memory allows, or "
     "shorter time-outs",
     "outside ports": "more outside addresses (--outside-addresses)",
     "port blocks": "more outside addresses (--outside-addresses), or smaller blocks",
-    "frames": "{cores}, or a faster path for frames of open connections",
+    "frames": "{cores}, or a faster path (such as a flowtable of nftables)",
 }
 #: What to change where not the table ended open connections.
-_NO_TABLE: Final = "what refuses them (natgauge explain)"
+_NO_TABLE: Final = "find what refuses them (natgauge explain)"
 #: What to change where the log ended it, and not the gateway.
-_OF_LOG: Final = "what writes the log: its records were lost (natgauge explain)"
+_OF_LOG: Final = "a faster program that writes the log, whose records were lost (natgauge explain)"
 #: What to change where a subscriber has more connections than its blocks have ports.
 _LARGER_BLOCKS: Final = "larger blocks, or more blocks for each subscriber"
 #: The doubt of a capacity that more connections would raise.
@@ -58,40 +50,31 @@ _OF_RANGES: Final = "range limited"
 
 def sentences_of(found: Sequence[Sizing]) -> Iterator[str]:
     """Yield the sentences on gateways, each once; those that do not hold for all have the names of theirs."""
-    given = [given_gateway(sizing.results[0]) for sizing in found]
-    gateway = given[0] if len(set(given)) == 1 else ANY_GATEWAY
     for part in (_changes, _facts):
-        said: dict[str, list[tuple[str, str]]] = {}
-        for name, sizing, own in zip(names_of(found), found, given, strict=True):
-            every = zip(part(sizing, gateway, found), part(sizing, own, found), strict=True)
-            for general, of_one in every:
-                said.setdefault(general, []).append((name, of_one))
-        for general, of in said.items():
-            # A command for one gateway alone names it.
-            ours = of[0][1] if len(of) == 1 else general
-            yield ours if len(of) == len(found) else f"{enumerated([name for name, _ in of])}: {ours}"
+        said: dict[str, list[str]] = {}
+        for name, sizing in zip(names_of(found), found, strict=True):
+            for sentence in part(sizing, found):
+                said.setdefault(sentence, []).append(name)
+        for sentence, names in said.items():
+            yield sentence if len(names) == len(found) else f"{enumerated(names)}: {sentence}"
 
 
-def _changes(sizing: Sizing, gateway: str, found: Sequence[Sizing]) -> Iterator[str]:  # noqa: ARG001 - as `_facts`
-    """Yield what to change, and what to measure."""
-    asked = sizing.asked
+def _changes(sizing: Sizing, found: Sequence[Sizing]) -> Iterator[str]:  # noqa: ARG001 - as `_facts`
+    """Yield what to change."""
+    number = sizing.asked.number
     for limit in sizing.limits:
-        fits = limit.fits(asked.number)
+        fits = limit.fits(number)
         # An end that is not known is no limit; where the table's own is not passed, more is to be measured.
         is_known = limit.measured.upper not in (math.inf, sizing.table_limit) and not limit.is_least
         if fits == "does not carry" or (fits == "cannot tell" and is_known):
-            yield f"To change: {limit.ended}: {_remedy(limit, sizing)}."
-    yield from larger_capacity(sizing, gateway)
-    if sizing.fits(asked.number) == "does not carry":
-        # Otherwise the first lines say it.
-        yield from _to_measure(sizing, gateway)
+            yield f"To raise the limit of {shown(limit.ended)}: {_remedy(limit, sizing)}."
 
 
-def _facts(sizing: Sizing, gateway: str, found: Sequence[Sizing]) -> Iterator[str]:  # noqa: ARG001 - as `_changes`
+def _facts(sizing: Sizing, found: Sequence[Sizing]) -> Iterator[str]:
     """Yield what the numbers rest on."""
     asked = sizing.asked
     if sizing.no_limit:
-        yield f"A gateway that keeps no connections has no limit of {' and '.join(sizing.no_limit)}."
+        yield f"A gateway that keeps no connections has no limit of {enumerated(list(map(shown, sizing.no_limit)))}."
     yield from _entries(sizing)
     yield from _shared_ports(sizing)
     addresses = addresses_for(sizing)
@@ -106,13 +89,6 @@ def _facts(sizing: Sizing, gateway: str, found: Sequence[Sizing]) -> Iterator[st
         yield "No throughput was measured with frames as large as the mean: larger frames may cost more."
     if len(asked.needs()) - len(sizing.no_limit) > 1 and not all(one.fits(asked.number) == "carries" for one in found):
         yield "Each limit was measured alone: used together, they may carry fewer."
-
-
-def _to_measure(sizing: Sizing, gateway: str) -> Iterator[str]:
-    """Yield what no result measured, with what is known of it, and the command that does."""
-    for need, command in commands_for(sizing, gateway).items():
-        limit = configured_limit(sizing, need)
-        yield f"To measure {need}{f' ({limit})' if limit else ''}: {command}."
 
 
 def _entries(sizing: Sizing) -> Iterator[str]:
@@ -152,7 +128,7 @@ def _remedy(limit: SubscriberLimit, sizing: Sizing) -> str:
         return _LARGER_BLOCKS
     # How many cores are needed is in the table.
     cores = "more cores" if sizing.cores_for(number) is not None else "more or faster cores"
-    return _REMEDIES[limit.ended].format(cores=cores, entries=with_noun(in_full(entries), "connections"))
+    return _REMEDIES[limit.ended].format(cores=cores, entries=with_noun(in_full(entries), "entries"))
 
 
 def _shared_ports(sizing: Sizing) -> list[str]:
@@ -171,7 +147,7 @@ def _if_taken(sizing: Sizing) -> str:
     """What each subscriber, or each connection, takes of the outside addresses."""
     blocks = sizing.blocks
     if blocks is None:
-        return f"with a port for each open connection ({in_full(OUTSIDE_PORTS)} an address)"
+        return f"if each table entry needs a port of its own ({in_full(OUTSIDE_PORTS)} an address)"
     each = least_blocks(blocks, sizing.asked)
     taken = f"{in_full(each)} blocks" if each > 1 else "a block"
     ports = with_noun(in_full(blocks.size), "ports")
@@ -222,10 +198,10 @@ def own_work(found: Sequence[Sizing]) -> Iterator[str]:
     if names:
         ends = dict.fromkeys(percent(end(shares), width=1).removesuffix(" %") for end in (min, max) if shares)
         part = f" ({' to '.join(ends)} % of the time)" if shares else ""
-        of = "" if len(names) == len(found) else f" ({enumerated(names)})"
+        of = "" if len(names) == len(found) else f" of {enumerated(names)}"
         yield (
-            f"Placement shared{of}: the rates contain the tester's own work{part}, so the gateway alone carries "
-            "somewhat more."
+            f"The rates contain the tester's own work{part}, so the gateway alone carries somewhat more (placement "
+            f"shared{of})."
         )
 
 
@@ -241,7 +217,7 @@ def most_share(sizing: Sizing) -> float | None:
 
 def meaning_of_marks(found: Sequence[Sizing]) -> list[str]:
     """What the marks in the table mean, with the doubts; none where no figure has a mark."""
-    said = explained([grave_doubts(limit.result) for sizing in found for limit in sizing.limits])
+    said = explained([grave_doubts(limit, sizing.asked) for sizing in found for limit in sizing.limits])
     return [said] if said else []
 
 
@@ -251,22 +227,24 @@ def doubt_lines(found: Sequence[Sizing]) -> list[str]:
     What is not carried whatever a doubt leaves has its mark in the table alone.
     """
     deciding = [
-        (f"{result.metric} of {name}", grave_doubts(result))
+        (f"{result.metric} of {name}", doubts)
         for name, sizing in zip(names_of(found), found, strict=True)
         if sizing.fits(sizing.asked.number) != "does not carry"
-        for result in {id(limit.result): limit.result for limit in deciding_limits(sizing) or sizing.limits}.values()
-        if result is not None and grave_doubts(result)
+        for result, doubts in _doubted(sizing).values()
     ]
-    lines = graded(
-        deciding,
-        lambda having: f" ({', '.join(having)})",
-        brief=True,
-        # The command for these subscribers is among the sentences.
-        instead={_OF_RANGES: ""} if any(said for one in found for said in larger_capacity(one, ANY_GATEWAY)) else {},
-    )
+    # The command for these subscribers is below.
+    lines = graded(deciding, lambda having: f" ({', '.join(having)})", brief=True, instead={_OF_RANGES: ""})
     return [" ".join(lines)] if lines else []
 
 
-def grave_doubts(result: Result | None) -> list[Note]:
-    """The doubts of a result that could change the answer."""
-    return [] if result is None else [doubt for doubt in result.doubts if doubt.grade == "answer"]
+def _doubted(sizing: Sizing) -> dict[int, tuple[Result, list[Note]]]:
+    """The results of the limits that decide, each once, with the doubts that could change the answer."""
+    limits = deciding_limits(sizing) or sizing.limits
+    every = [(limit.result, grave_doubts(limit, sizing.asked)) for limit in limits]
+    return {id(result): (result, doubts) for result, doubts in every if result is not None and doubts}
+
+
+def grave_doubts(limit: SubscriberLimit, asked: Subscribers) -> list[Note]:
+    """The doubts of a limit's result that could change the answer: more connections change none that says "carries"."""
+    doubts = [] if limit.result is None else [doubt for doubt in limit.result.doubts if doubt.grade == "answer"]
+    return [one for one in doubts if one.word != _OF_RANGES or limit.fits(asked.number) != "carries"]

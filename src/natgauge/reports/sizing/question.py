@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from natgauge.analysis.sizing import Sizing, SubscriberLimit, Subscribers, without_tags
 from natgauge.analysis.unit_frames import bits_of_unit, mix_of
-from natgauge.figure_text import in_full, number, with_noun
+from natgauge.figure_text import exact, in_full, number, with_noun
 from natgauge.interval_text import in_bits
 from natgauge.reports.sizing.words import figure_in_words
 from natgauge.words import enumerated
@@ -59,16 +59,26 @@ def frames_of_all(found: Sequence[Sizing]) -> _Frames | None:
 
 
 def sum_of_all(found: Sequence[Sizing]) -> str:
-    """The bits and frames of all subscribers together, as the end of the question; empty without bits."""
+    """What all subscribers take together, as the end of the question; empty where one takes what each takes."""
     asked, frames = found[0].asked, frames_of_all(found)
-    if asked.megabits is None:
-        return ""
-    together = "together " if asked.number > 1 else ""
-    said = f": {together}{in_bits(number(1e6 * asked.megabits * asked.number))} of IP packets in the busier direction"
-    if frames is not None:
-        wire = in_bits(number(frames.wire * asked.number))
-        said += f" ({wire} on the wire), {frames_in_words(frames, asked)}"
-    return said
+    parts = list(_connections_of_all(found)) if asked.number > 1 else []
+    if asked.megabits is not None:
+        said = f"{in_bits(number(1e6 * asked.megabits * asked.number))} of IP packets in the busier direction"
+        wire = "" if frames is None else f" ({in_bits(number(frames.wire * asked.number))} on the wire)"
+        parts += [f"{said}{wire}", *([] if frames is None else [frames_in_words(frames, asked)])]
+    return f": {'together ' if asked.number > 1 else ''}{', '.join(parts)}" if parts else ""
+
+
+def _connections_of_all(found: Sequence[Sizing]) -> Iterator[str]:
+    """Yield the connections that all open, and the entries of a table that they fill, as far as these are limits."""
+    asked = found[0].asked
+    if any(sizing.no_limit for sizing in found):
+        return
+    needed = {(sizing.asked.least_entries, sizing.asked.may_take_more) for sizing in found}
+    if asked.entries is not None and len(needed) == 1:
+        yield f"{with_noun(figure_in_words(asked.least_entries), 'table entries')}{' or more' * asked.may_take_more}"
+    if asked.new is not None:
+        yield f"{with_noun(figure_in_words(float(exact(asked.new) * asked.number)), 'new connections/s')}"
 
 
 def frames_in_words(frames: _Frames, asked: Subscribers) -> str:

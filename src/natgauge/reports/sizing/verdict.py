@@ -13,85 +13,103 @@ from natgauge.plain_text import capital
 from natgauge.records.measurement import FUNCTIONAL
 from natgauge.reports import criterion
 from natgauge.reports.sizing.words import (
-    ANY_GATEWAY,
+    AS_MANY,
+    FEWER,
     SUBJECTS,
-    commands_for,
     configured_limit,
     cores_needed,
     cores_of,
     emptier_table,
     ended_at,
-    given_gateway,
     log_of,
     names_of,
-    options_of,
+    shown,
+    span_in_words,
 )
 from natgauge.words import enumerated
 
 #: Why resources that subscribers take were not looked at.
 _NOT_LOOKED_AT: Final = "No result says for how long the gateway keeps connections (--device-timeout)."
 
+#: Places of limits, in their order.
+_ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
+
 
 def groups_by_answer(found: Sequence[Sizing]) -> list[list[Sizing]]:
     """Gateways by their answers: those of a group have the same, but for their numbers and names."""
     groups: dict[tuple[object, ...], list[Sizing]] = {}
     for sizing in found:
-        first = _first(sizing)
-        shape = (
-            _verdict([sizing], ""),
-            _why(sizing, ANY_GATEWAY),
-            _first_limit(sizing),
-            first is not None and (first.is_of_one, not _cores(sizing)),
-            _unsaid(sizing),
-        )
+        limits = [(limit.ended, limit.is_of_settings, limit.is_of_one) for limit in _ends(sizing)]
+        first = sizing.results[0]
+        answer = (sizing.fits(sizing.asked.number), cores_of(first), log_of(first), bool(_cores(sizing)))
+        shape = (*answer, _conditions(sizing), _why(sizing), *limits, _not_measured(sizing), _unsaid(sizing))
         groups.setdefault(shape, []).append(sizing)
     return list(groups.values())
 
 
 def answer_lines(group: Sequence[Sizing]) -> list[str]:
-    """The answer on gateways with the same answer, as lines: the verdict, why, what ends it first, how many cores."""
-    names, several = names_of(group), len(group) > 1
-    gateway = ANY_GATEWAY if several else given_gateway(group[0].results[0])
-    (limit, lacking), firsts = _first_limit(group[0]), [_first(sizing) for sizing in group]
-    first, own = firsts[0], list[str]()
-    ended = [None if one is None else ended_at(one) for one in firsts]
-    cores = [_cores(sizing, brief=at > 0) for at, sizing in enumerate(group)]
-    # Numbers of subscribers that differ are in the table.
-    if first is not None and len(set(ended)) == 1:
-        limit += f": {ended[0]}" if first.is_of_one or ended[0] == "not known" else f", at {ended[0]}"
-    if several and any(cores):
-        own = [f"{name}: {said}." for name, said in zip(names, cores, strict=True)]
-    elif several and first is not None and first.is_of_one and len(set(ended)) > 1:
-        own = [f"{name}: {said}." for name, said in zip(names, ended, strict=True)]
-    elif any(cores):
-        own = [f"{capital(cores[0])}."]
+    """The answer on gateways with the same answer, as lines: the verdict, cores, why, and what limits them."""
     return [
-        _verdict(group, enumerated(names)),
-        *_why(group[0], gateway),
-        f"{limit}{lacking}.",
-        *own,
+        f"{_verdict(group)}{_conditions(group[0])}.",
+        *_cores_of_all(group),
+        *_why(group[0]),
+        f"{_limits(group)}.",
         *_unsaid(group[0]),
     ]
 
 
-def _first_limit(sizing: Sizing) -> tuple[str, str]:
-    """What limits first of what was measured; and what was not measured, where no other line of the answer says it."""
-    first = _first(sizing)
-    if first is None:
-        return "No limit is known", ""
-    is_set = first.is_of_settings
-    said = f"{capital(SUBJECTS[first.ended])}{', as the table is configured,' if is_set else ''} are the first limit"
-    said += " of what was measured" if not is_set and (sizing.missing or sizing.not_looked_at) else ""
-    names = ["they" if is_set and need == first.ended else need for need in sizing.missing]
-    is_new = names and sizing.fits(sizing.asked.number) == "does not carry"
-    return said, f"; {enumerated(names)} were not measured" if is_new else ""
+def _limits(group: Sequence[Sizing]) -> str:
+    """What limits first, and what else does not carry all; numbers that differ between gateways are in the table."""
+    every, leads = [_ends(sizing) for sizing in group], _is_of_cores(group[0])
+    if not every[0]:
+        return "No limit is known"
+    said = []
+    for at, (first, *others) in enumerate(zip(*every, strict=True)):
+        limits = [first, *others]
+        numbers = {_at(limit, sizing) for limit, sizing in zip(limits, group, strict=True)}
+        # The verdict has those of the first limit.
+        number = "" if len(numbers) > 1 or (leads and not at) else numbers.pop()
+        if first.is_of_settings:
+            number = f"{number or ', as it is configured'} (whether memory lets it grow was not measured)"
+        measured = " of what was measured" if not at and _is_open(group[0]) else ""
+        ordinal = f"the {_ORDINALS[at]}" if at else "the first limit"
+        said.append(f"{SUBJECTS[first.ended]} are {ordinal}{measured}{number}")
+    lacking = _not_measured(group[0])
+    return capital("; ".join([*said, f"{lacking} were not measured"] if lacking else said))
 
 
-def _first(sizing: Sizing) -> SubscriberLimit | None:
-    """The limit that is stated as the first; None = no limit is known."""
+def _at(limit: SubscriberLimit, sizing: Sizing) -> str:
+    """The number of subscribers that a limit ends, as it follows its name."""
+    ended = ended_at(limit)
+    is_number = not limit.is_of_one and ended != "not known"
+    settings = "" if sizing.table_limit is None else f" with the configured limit of {in_full(sizing.table_limit)}"
+    return f"{f', at {ended}' if is_number else f': {ended}'}{settings if limit.is_of_settings else ''}"
+
+
+def _is_open(sizing: Sizing) -> bool:
+    """Whether a limit that nobody looked at could come before those that are known."""
+    is_refused = sizing.fits(sizing.asked.number) == "does not carry"
+    return bool(_not_measured(sizing) if is_refused else sizing.missing) or bool(sizing.not_looked_at)
+
+
+def _not_measured(sizing: Sizing) -> str:
+    """What was not measured and has no known limit either, where no other line of the answer says it."""
+    known = [limit.ended for limit in sizing.limits]
+    lacking = [shown(need) for need in sizing.missing if need not in known]
+    return enumerated(lacking) if sizing.fits(sizing.asked.number) == "does not carry" else ""
+
+
+def _ends(sizing: Sizing) -> list[SubscriberLimit]:
+    """The limit that is stated as the first, and the others that do not carry all; empty = no limit is known."""
     # A limit of which only a lower bound is known may come first in the table, and be none.
     deciding = deciding_limits(sizing)
-    return next(iter(deciding or sizing.limits), None)
+    is_refused = sizing.fits(sizing.asked.number) == "does not carry"
+    return deciding if is_refused else list(deciding or sizing.limits)[:1]
+
+
+def first_metric(sizing: Sizing) -> str | None:
+    """The metric of the result that limits first; None = no result does."""
+    return next((limit.result.metric for limit in _ends(sizing) if limit.result is not None), None)
 
 
 def deciding_limits(sizing: Sizing) -> list[SubscriberLimit]:
@@ -100,38 +118,88 @@ def deciding_limits(sizing: Sizing) -> list[SubscriberLimit]:
     return [limit for limit in sizing.limits if limit.fits(number) == sizing.fits(number)]
 
 
-def _cores(sizing: Sizing, *, brief: bool = False) -> str:
+def _cores(sizing: Sizing) -> str:
     """How many cores all need where the first limit is one of cores that does not carry them; or empty."""
-    limit = _first(sizing)
+    limit = next(iter(_ends(sizing)), None)
     if limit is None or limit.ended not in OF_CORES or limit.result is None or not limit.subscribers.lower:
         return ""
-    return "" if limit.fits(sizing.asked.number) == "carries" else cores_needed(sizing, brief=brief)
+    return "" if limit.fits(sizing.asked.number) == "carries" else cores_needed(sizing)
 
 
-def _verdict(group: Sequence[Sizing], names: str) -> str:
-    """Whether they are carried by gateways with the same answer, with what was measured otherwise or not looked at."""
+def _is_of_cores(sizing: Sizing) -> bool:
+    """Whether the verdict is for how many subscribers the cores do the work: they do it for some, and not for all."""
+    return sizing.fits(sizing.asked.number) == "does not carry" and bool(_cores(sizing))
+
+
+def _by_number(group: Sequence[Sizing], numbers: Sequence[str]) -> dict[str, str]:
+    """The numbers, each once, with the names of its gateways."""
+    of: dict[str, list[str]] = {}
+    for name, number in zip(names_of(group), numbers, strict=True):
+        of.setdefault(number, []).append(name)
+    return {number: enumerated(names) for number, names in of.items()}
+
+
+def _cores_of_all(group: Sequence[Sizing]) -> list[str]:
+    """How many cores all subscribers need, as a line; none where that is not known or not asked."""
+    if not all(map(_cores, group)):
+        return []
+    number = group[0].asked.number
+    cores = [sizing.cores_for(number, "both ways") for sizing in group]
+    noun = "core" if all(own is not None and own.upper == 1 for own in cores) else "cores"
+    parts = _by_number(group, [cores_needed(sizing) for sizing in group])
+    # The first of several has the words of its numbers.
+    needs = [needed.format(*((f" {noun}", f" {FEWER}") if not at else ("", ""))) for at, needed in enumerate(parts)]
+    of = [f" with {names}" for names in parts.values()] if len(group) > 1 else [""]
+    said = [f"{needed}{names}" for needed, names in zip(needs, of, strict=True)]
+    need = f"All {in_full(number)} need" if number > 1 else "It needs"
+    return [f"{need} {', '.join(said)}, if cores add up (not measured)."]
+
+
+def _verdict(group: Sequence[Sizing]) -> str:
+    """Whether they are carried by gateways with the same answer, or how many of them are."""
     sizing, one = group[0], len(group) == 1
-    first, asked = sizing.results[0], sizing.asked
+    first, asked, names = sizing.results[0], sizing.asked, enumerated(names_of(group))
+    if _is_of_cores(sizing):
+        return _carried(group)
     gateways = f"{names} ({cores_of(first)}{log_of(first)})"
     subscribers, fits = with_noun(in_full(asked.number), "subscribers"), sizing.fits(asked.number)
-    said = f"{gateways} {'does' if one else 'do'} not carry {subscribers}"
     carry = "carries" if one else "carry"
     if fits == "cannot tell":
-        said = f"Cannot tell whether {gateways} {carry} {subscribers}"
-    elif fits == "carries":
-        several = len(set(asked.needs()).difference(sizing.no_limit)) > 1
-        alone = f"No limit of {gateways}, each measured alone, is exceeded by {subscribers}"
-        said = alone if several else f"{gateways} {carry} {subscribers}"
+        return f"Cannot tell whether {gateways} {carry} {subscribers}"
+    if fits == "does not carry":
+        return f"{gateways} {'does' if one else 'do'} not carry {subscribers}"
+    several = len(set(asked.needs()).difference(sizing.no_limit)) > 1
+    alone = f"No limit of {gateways}, each measured alone, is exceeded by {subscribers}"
+    return alone if several else f"{gateways} {carry} {subscribers}"
+
+
+def _carried(group: Sequence[Sizing]) -> str:
+    """For how many of the subscribers the cores of gateways do the work that ends first."""
+    limits, first = [_ends(sizing)[0] for sizing in group], group[0].results[0]
+    work, number = limits[0].ended, group[0].asked.number
+    cores = "One core carries" if first.device_cores == 1 else f"{cores_of(first)} carry"
+    parts = _by_number(group, [span_in_words(limit.used("both ways")) for limit in limits])
+    of = with_noun(f"of the {in_full(number)}" if number > 1 else "1", "subscribers")
+    said = [
+        f"{'of ' if at else ''}{carried}{'' if at else f' {of}'} with {names}"
+        for at, (carried, names) in enumerate(parts.items())
+    ]
+    ways = f", {AS_MANY}" if limits[0].busier_share is not None else ""
+    return f"{cores} the {work} of {', '.join(said)}{log_of(first)}{ways}"
+
+
+def _conditions(sizing: Sizing) -> str:
+    """What was measured otherwise than subscribers expect, or not looked at, as the end of the verdict."""
     unusual = "; ".join(filter(None, map(_unusual, sizing.limits)))
-    said += f"; measured: {unusual}" if unusual else ""
-    said += f"; not looked at: {' and '.join(sizing.not_looked_at)}" if sizing.not_looked_at else ""
-    return f"{said}{f' ({FUNCTIONAL})' if any(result.functional for result in sizing.results) else ''}."
+    said = f"; measured: {unusual}" if unusual else ""
+    said += f"; not looked at: {enumerated(list(map(shown, sizing.not_looked_at)))}" if sizing.not_looked_at else ""
+    return f"{said}{f' ({FUNCTIONAL})' if any(result.functional for result in sizing.results) else ''}"
 
 
-def _why(sizing: Sizing, gateway: str) -> tuple[str, ...]:
+def _why(sizing: Sizing) -> tuple[str, ...]:
     """Why it cannot be told, as a line; empty where it can."""
     fits = sizing.fits(sizing.asked.number)
-    return (f"Why: {' and '.join(_unknown(sizing, gateway))}.",) if fits == "cannot tell" else ()
+    return (f"Why: {' and '.join(_unknown(sizing))}.",) if fits == "cannot tell" else ()
 
 
 def _unsaid(sizing: Sizing) -> tuple[str, ...]:
@@ -150,10 +218,10 @@ def _unusual(limit: SubscriberLimit) -> str:
     is_strict = criterion.tolerance(result) is None and criterion.goals(result) is None
     lost = "" if is_strict else criterion.condition(result)
     said = f"{f' by {transport}' if transport else ''}{state}{lost}"
-    return f"{limit.ended}{said}" if said else ""
+    return f"{shown(limit.ended)}{said}" if said else ""
 
 
-def _unknown(sizing: Sizing, gateway: str) -> list[str]:
+def _unknown(sizing: Sizing) -> list[str]:
     asked = sizing.asked
     open_ones = [limit for limit in sizing.limits if limit.fits(asked.number) == "cannot tell"]
     of_hosts = [
@@ -167,7 +235,7 @@ def _unknown(sizing: Sizing, gateway: str) -> list[str]:
     # A table that nobody filled is among the resources that no result measured.
     kept = [one for one in open_ones if one.is_least]
     own_words = [*untold, *kept, *(one for one in open_ones if one.is_of_settings)]
-    within = [one.ended for one in open_ones if one not in own_words and one.result not in (*of_hosts, *of_log)]
+    within = [shown(one.ended) for one in open_ones if one not in own_words and one.result not in (*of_hosts, *of_log)]
     said = [f"this number lies within the doubt of {', '.join(within)}"] if within else []
     if kept:
         said.append(
@@ -191,11 +259,9 @@ def _unknown(sizing: Sizing, gateway: str) -> list[str]:
         )
     together = sizing.most_of_cores(asked.number)
     if not open_ones and together > 1:
-        said.append(
-            f"new connections and frames together may take {percent(together, 'up', width=1)} of the same cores "
-            f"(natgauge measure subscribers --subscriber PROFILE --gateway {options_of(sizing, gateway)})"
-        )
-    return said + _unmeasured(sizing, gateway)
+        share = percent(together, "up", width=1)
+        said.append(f"new connections and frames together may take {share} of the same cores")
+    return said + _unmeasured(sizing)
 
 
 def _is_untold(limit: SubscriberLimit) -> bool:
@@ -203,6 +269,6 @@ def _is_untold(limit: SubscriberLimit) -> bool:
     return limit.ended == "port blocks" and limit.result is not None
 
 
-def _unmeasured(sizing: Sizing, gateway: str) -> list[str]:
-    said = [(need, configured_limit(sizing, need), command) for need, command in commands_for(sizing, gateway).items()]
-    return [f"{need} were not measured{f', and {limit}' if limit else ''} ({command})" for need, limit, command in said]
+def _unmeasured(sizing: Sizing) -> list[str]:
+    limits = {need: configured_limit(sizing, need) for need in sizing.missing}
+    return [f"{shown(need)} were not measured{f', and {limit}' if limit else ''}" for need, limit in limits.items()]

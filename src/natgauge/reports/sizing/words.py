@@ -22,19 +22,24 @@ from natgauge.words import MAXIMUM_CONNECTIONS, enumerated
 #: Limits as subjects of sentences.
 SUBJECTS: Final[Mapping[Ended, str]] = {
     "new connections": "new connections per second",
-    "open connections": "open connections",
+    "open connections": "table entries",
     "outside ports": "ports of the outside addresses",
     "port blocks": "port blocks",
     "frames": "frames per second",
 }
+#: How subscribers use the directions, where both are as busy, and where one is not.
+AS_MANY, FEWER = "if as many frames go up as down", "if fewer frames go up"
 #: Smaller numbers have three significant digits, and all others each digit of the whole number.
 _WHOLE: Final = 100
 #: A table of this many times the connections has room for those of the system, too.
 _ROOM: Final = 1.1
 #: The gateway in a stored command; a path that a shell would read as more than a path is not taken.
 _GIVEN: Final = re.compile(r" --gateway ([\w./][\w./+@=-]*)(?: |$)", re.ASCII)
-#: The gateway in a command that holds for several.
-ANY_GATEWAY: Final = "GATEWAY"
+
+
+def shown(ended: Ended) -> str:
+    """A limit as people read it: connections that ended are in the table, too, next to the open ones."""
+    return "table entries" if ended == "open connections" else ended
 
 
 def names_of(found: Sequence[Sizing]) -> list[str]:
@@ -66,10 +71,9 @@ def names_of(found: Sequence[Sizing]) -> list[str]:
 
 
 def cores_of(result: Result) -> str:
-    """How many cores a gateway has, and the placement."""
+    """How many cores a gateway has."""
     cores = result.device_cores
-    known = with_noun(cores, "cores") if cores else "cores not known"
-    return f"{known}, placement {result.placement}"
+    return with_noun(cores, "cores") if cores else "cores not known"
 
 
 def log_of(result: Result) -> str:
@@ -87,7 +91,7 @@ def ended_at(limit: SubscriberLimit) -> str:
     known = limit.subscribers.lower > 0 or math.isfinite(limit.subscribers.upper)
     if limit.busier_share is not None and math.isfinite(limit.measured.upper):
         most = in_full(math.floor(limit.subscribers.upper))
-        return f"{_subscribers(limit.both_ways)} if both directions are as busy, up to {most} if one is idle"
+        return f"{_subscribers(limit.both_ways)} {AS_MANY}, up to {most} {FEWER}"
     return _subscribers(limit.subscribers) if known else "not known"
 
 
@@ -128,18 +132,16 @@ def cores_in_words(needed: Span) -> str:
     return " to ".join(dict.fromkeys(map(in_full, (needed.lower, needed.upper))))
 
 
-def cores_needed(sizing: Sizing, *, brief: bool) -> str:
-    """How many cores all subscribers need, by how they use the directions; empty where their number is not known."""
+def cores_needed(sizing: Sizing) -> str:
+    """How many cores all subscribers need, by how they use the directions; empty where their number is not known.
+
+    `{0}` is the place of the noun, and `{1}` that of the second number's condition.
+    """
     number = sizing.asked.number
     both, one = (sizing.cores_for(number, use) for use in ("both ways", "one way"))
     if both is None or one is None:
         return ""
-    noun, need = "core" if both.upper == 1 else "cores", "all need" if number > 1 else "it needs"
-    busy, idle = (" if both directions are as busy", " if one is idle") if not brief else ("", "")
-    by_use = (busy, f", or at least {in_full(one.lower)}{idle}") if one.lower < both.lower else ("", "")
-    if brief:
-        return f"{cores_in_words(both)} {noun}{''.join(by_use)}"
-    return f"{need} {cores_in_words(both)} such {noun}{''.join(by_use)}; that cores add up was not measured"
+    return f"{cores_in_words(both)}{{0}}{f' ({cores_in_words(one)}{{1}})' if one.lower < both.lower else ''}"
 
 
 def emptier_table(sizing: Sizing) -> list[str]:
@@ -149,26 +151,42 @@ def emptier_table(sizing: Sizing) -> list[str]:
         return []
     had = enumerated(list(dict.fromkeys(in_full(number) for number in fewer.values())))
     needed = f"{in_full(asked.least_entries)}{' or more' if asked.may_take_more or asked.entries is None else ''}"
-    measured = f"{capital(enumerated(list(fewer)))} were measured with {had} connections in the table"
+    measured = f"{capital(enumerated(list(fewer)))} were measured with {had} entries in the table"
     return [f"{measured}; with {needed} they can be slower (not measured)."]
 
 
-def commands_for(sizing: Sizing, gateway: str) -> dict[Resource, str]:
-    """The commands that measure what no result says."""
-    given = options_of(sizing, gateway)
-    commands = {need: f"natgauge measure {metrics_of(need)[0]} --gateway {given}" for need in sizing.missing}
-    if "open connections" in commands:
-        commands["open connections"] = _capacity_command(sizing, gateway)
-    return commands
+def commands_of(found: Sequence[Sizing]) -> dict[str, list[str]]:
+    """The commands that measure what no result says, by what they are for; one for each gateway."""
+    commands: dict[str, list[str]] = {}
+    for sizing in found:
+        for what, command in _commands(sizing):
+            commands.setdefault(f"To measure {what}", []).append(command)
+    return {what: list(dict.fromkeys(own)) for what, own in commands.items()}
 
 
-def options_of(sizing: Sizing, gateway: str) -> str:
+def _commands(sizing: Sizing) -> Iterator[tuple[str, str]]:
+    """Yield what a command for a gateway measures, and the command."""
+    number, table = sizing.asked.number, shown("open connections")
+    gateway = _options_of(sizing.results[0])
+    for need in sizing.missing:
+        is_table = need == "open connections"
+        other = f"natgauge measure {metrics_of(need)[0]} --gateway {gateway}"
+        yield shown(need), _capacity_command(sizing) if is_table else other
+    if any(_would_know_more(limit, entries_of_all(sizing.asked)) for limit in sizing.limits):
+        yield f"more {table}", _capacity_command(sizing)
+    if sizing.most_of_cores(number) > 1 and all(limit.fits(number) == "carries" for limit in sizing.limits):
+        yield (
+            "new connections and frames together",
+            f"natgauge measure subscribers --subscriber PROFILE --gateway {gateway}",
+        )
+
+
+def _options_of(result: Result) -> str:
     """The gateway and its log as a command line takes them."""
-    result = sizing.results[0]
     way, tolerance = result.parameter("logging"), result.number("log_tolerance")
     # Without them, the result would be of another group (`sizings`).
     logging = "" if way is None else f" --logging {shlex.quote(str(way))}"
-    return f"{gateway}{logging}{f' --log-tolerance {tolerance:.10g}' if tolerance else ''}"
+    return f"{given_gateway(result)}{logging}{f' --log-tolerance {tolerance:.10g}' if tolerance else ''}"
 
 
 def given_gateway(result: Result) -> str:
@@ -182,22 +200,19 @@ def given_gateway(result: Result) -> str:
     return given[1] if given is not None and is_known else shlex.quote(name)
 
 
-def _capacity_command(sizing: Sizing, gateway: str) -> str:
+def _capacity_command(sizing: Sizing) -> str:
     needed, holds = entries_of_all(sizing.asked), sizing.table_limit
-    command = f"natgauge measure table-capacity --gateway {options_of(sizing, gateway)}"
+    command = f"natgauge measure table-capacity --gateway {_options_of(sizing.results[0])}"
     if needed > MAXIMUM_CONNECTIONS:
         return command
     larger = f" --table-size {math.ceil(_ROOM * needed)}" if holds is not None and holds < needed else ""
     return f"{command} --connections {needed}{larger}"
 
 
-def larger_capacity(sizing: Sizing, gateway: str) -> Iterator[str]:
-    """Yield the command that measures whether the table keeps the connections of all, where it was not tried so far."""
-    needed = entries_of_all(sizing.asked)
-    for limit in sizing.limits:
-        by_ranges = limit.result is not None and limit.result.limited_by == "ranges"
-        if by_ranges and limit.ended == "open connections" and limit.measured.lower < needed:
-            yield f"To know more: {_capacity_command(sizing, gateway)}."
+def _would_know_more(limit: SubscriberLimit, needed: int) -> bool:
+    """Whether it was not tried so far if the table keeps the connections of all."""
+    by_ranges = limit.result is not None and limit.result.limited_by == "ranges"
+    return by_ranges and limit.ended == "open connections" and limit.measured.lower < needed
 
 
 def configured_limit(sizing: Sizing, need: Resource) -> str:
