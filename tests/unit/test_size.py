@@ -184,7 +184,7 @@ def test_no_digit_is_of_the_arithmetic_of_floats() -> None:
     rate = made([1000.0] * 2, metric="connection-rate", unit="connections/s", parameters=parameters)
     asked = Subscribers(30, new=1.1, kept=1)
     (sizing,) = found = sizings([rate], asked)
-    assert ("open connections", "33", "up to 30") in answer_of(found).table
+    assert ("table entries", "up to 30") in answer_of(found).tables[0]
     assert [limit.subscribers.upper for limit in sizing.limits if limit.ended == "open connections"] == [30]
     small = Subscribers(10, new=0.1, kept=3, connections=0.1)
     (shown,) = document(sizings([rate], small), small)["gateways"]
@@ -235,14 +235,13 @@ def test_a_capacity_that_ranges_ended_is_at_most_the_limit_and_its_command_is_co
     assert [sizing.fits(number) for number in (833, 834, 2185)] == ["carries", "cannot tell", "does not carry"]
     golden(text(found, asked))
     command = "natgauge measure table-capacity --gateway x --connections"
-    assert f"To know more: {command} 600000 --table-size 660000.\n" in text(found, asked)
-    within = replace(asked, number=1000)
-    said = text(sizings([held], within), within)
-    assert f"To know more: {command} 120000.\n" in said
-    assert "To change" not in said
-    carried = replace(asked, number=100)
-    assert "To know more" not in text(sizings([held], carried), carried)
-    assert "--most-subscribers" in text(sizings([held], carried), carried)
+    within, carried = replace(asked, number=1000), replace(asked, number=100)
+    commands = [document(sizings([held], own), own)["gateways"][0]["commands"] for own in (asked, within, carried)]
+    assert commands == [[f"{command} 600000 --table-size 660000"], [f"{command} 120000"], []]
+    assert "To raise the limit" not in text(sizings([held], within), within)
+    # All connections that were tried fitted, and more would change nothing of these subscribers.
+    assert "†" in text(sizings([held], within), within)
+    assert "range limited" not in text(sizings([held], carried), carried)
 
 
 def test_the_table_of_a_measured_capacity_is_the_one_that_it_was_measured_with() -> None:
@@ -287,9 +286,10 @@ def test_cores_that_are_needed_are_a_multiple_of_those_that_were_measured(golden
     assert [gateway[name] for name in ("cores", "cores_both_ways_busy", "cores_one_way_idle")] == [
         [6, 11], [11, 11], [6, 11]
     ]  # fmt: skip
-    assert "All need 11 such cores if both directions are as busy, or at least 6 if one is idle; " in gateway["text"]
-    rows = {row[0]: row[2:] for row in answer_of(found).table}
-    assert (rows["cores, both ways busy"], rows["cores, one way idle"]) == (("11",), ("6 to 11",))
+    assert "All 26,000 need 11 cores (6 to 11 if fewer frames go up), " in gateway["text"]
+    rows = {row[0]: row[1:] for row in answer_of(found).tables[1]}
+    assert rows["cores for all, up as down"] == ("11",)
+    assert rows["cores for all, fewer up"] == ("6 to 11",)
     (limit,) = gateway["limits"]
     assert (limit["both_ways_busy"], limit["one_way_idle"]) == ([5000, 5000], [5000, 10_000])
 
@@ -335,7 +335,7 @@ def test_a_capacity_that_more_hosts_do_not_raise_ends_subscribers(limit: Result)
     (sizing,) = sizings([limit], asked)
     assert sizing.fits(101) == "does not carry"
     is_table = limit.limited_by == "table"
-    assert ("a table for 505 connections" in text([sizing], asked)) == is_table
+    assert ("a table for 505 entries" in text([sizing], asked)) == is_table
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ def test_a_doubt_that_could_change_the_answer_rules_nothing_in_or_out_beyond_the
     (sizing,) = sizings([doubted], Subscribers(900, new=1.0))
     assert (sizing.fits(900), sizing.fits(2000)) == fits
     said = text([sizing], Subscribers(2000, new=1.0))
-    assert ("To change" in said) == (word == "flow control")
+    assert ("To raise the limit" in said) == (word == "flow control")
     assert "any number subscribers" not in said
     assert "up to 0" not in said
 
@@ -401,8 +401,8 @@ def test_a_capacity_that_its_log_ended_with_more_hosts_counts_where_only_fewer_h
 def test_a_rate_that_the_log_ended_names_the_log_as_what_to_change() -> None:
     asked = Subscribers(2000, new=1.0)
     (sizing,) = sizings([_with_log("connection-rate", 1000.0, "log", logging="nfct-syslog", log_tolerance=0.0)], asked)
-    (change,) = (line for line in text([sizing], asked).splitlines() if line.startswith("To change: "))
-    assert change.startswith("To change: new connections: what writes the log")
+    (change,) = (line for line in text([sizing], asked).splitlines() if line.startswith("To raise "))
+    assert change.startswith("To raise the limit of new connections: a faster program that writes the log")
 
 
 def test_results_with_a_log_and_without_one_have_an_answer_each_which_names_the_way(golden: Golden) -> None:
@@ -421,12 +421,11 @@ def test_results_with_a_log_and_without_one_have_an_answer_each_which_names_the_
     ]  # fmt: skip
     golden("\n".join(each["text"] for each in gateways))
     (missing,) = sizings([rates[1]], Subscribers(10, new=1.0, connections=1.0))
-    assert " --gateway x --logging nfct-ulogd --connections 10)" in text(
-        [missing], Subscribers(10, new=1.0, connections=1.0)
-    )
+    wanted = " --gateway x --logging nfct-ulogd --connections 10"
+    assert text([missing], Subscribers(10, new=1.0, connections=1.0)).endswith(wanted)
     (tolerant,) = sizings([rates[2]], Subscribers(10, new=1.0, connections=1.0))
-    wanted = " --gateway x --logging nfct-ulogd --log-tolerance 0.01 --connections 10)"
-    assert wanted in text([tolerant], Subscribers(10, new=1.0, connections=1.0))
+    wanted = " --gateway x --logging nfct-ulogd --log-tolerance 0.01 --connections 10"
+    assert text([tolerant], Subscribers(10, new=1.0, connections=1.0)).endswith(wanted)
 
 
 def test_what_no_result_measured_is_missing_and_nothing_is_carried() -> None:
@@ -504,7 +503,7 @@ def test_the_first_line_names_what_a_limit_was_measured_with_where_that_is_unusu
     for part in (
         "; measured: ",
         "new connections by TCP",
-        "open connections by TCP, half-open",
+        "table entries by TCP, half-open",
         "frames, where a passing trial may lose up to 10% of its frames",
     ):
         assert part in said
@@ -516,7 +515,7 @@ def test_a_number_of_cores_that_is_not_known_is_not_said_to_be_0() -> None:
     asked = Subscribers(1, new=1.0)
     wired = made([1000.0] * 2, metric="connection-rate", unit="connections/s", parameters={"placement": "external"})
     found = document(sizings([wired], asked), asked)["gateways"][0]
-    assert found["text"].startswith("x (cores not known, placement external) ")
+    assert found["text"].startswith("x (cores not known) ")
     assert found["device_cores"] is None
 
 
@@ -609,8 +608,8 @@ def test_a_command_has_the_gateway_as_a_command_line_takes_it(named: str, comman
     parameters = {"gateway": named, **({} if command is None else {"command": command})}
     asked = Subscribers(1, new=1.0, connections=1.0)
     result = made([1000.0], metric="connection-rate", unit="connections/s", parameters=parameters)
-    said = text(sizings([result], asked), asked)
-    assert f"(natgauge measure table-capacity --gateway {given} --connections 1)" in said
+    (shown,) = document(sizings([result], asked), asked)["gateways"]
+    assert shown["commands"] == [f"natgauge measure table-capacity --gateway {given} --connections 1"]
 
 
 def test_results_that_are_left_out_are_named_with_the_reason_in_one_line(golden: Golden) -> None:
@@ -687,7 +686,8 @@ def test_the_exit_status_says_whether_they_fit(
     assert gateway["limits"][0]["ended"] == "new connections"
     assert run(asked) == status
     question, answer, *_ = capsys.readouterr().out.split("\n\n")
-    assert question == f"{number:,} subscribers, each with 2 open connections and 1 new connection/s."
+    together = f"together {2 * number:,} table entries, {number:,} new connections/s."
+    assert question == f"{number:,} subscribers, each with 2 open connections and 1 new connection/s: {together}"
     assert " ".join(answer.splitlines()) == gateway["text"]
 
 
@@ -700,11 +700,8 @@ def test_numbers_of_one_output_are_rounded_alike_and_the_columns_that_decide_com
     said = text(found, asked)
     assert said.count(", at up to 814 subscribers.") == 1
     head, *rows = (re.split("  +", line) for line in said.splitlines() if "  " in line)
-    assert head == ["subscribers at most", "needed by all", "x"]
-    assert rows == [
-        ["open connections", "1,610,000 or more", "up to 814"],
-        ["new connections", "5,000/s", "250,123 to 814,999"],
-    ]
+    assert head == ["subscribers at most", "x"]
+    assert rows == [["table entries", "up to 814"], ["new connections", "250,123 to 814,999"]]
     assert not re.search(r"\d [kMG]\b", said)
 
 
@@ -734,28 +731,32 @@ def test_gateways_with_the_same_answer_are_told_together_and_what_they_share_onc
     golden(said)
     assert max(said.count(line) for line in said.splitlines() if line) == 1
     assert text(found, asked, results, width=60) == said
-    assert "natgauge measure table-capacity --gateway GATEWAY --connections 48120 " in said
-    (alone,) = (one for one in found if one.results[0].gateway == "b")
-    assert " --gateway b --connections 48120 " in text([alone], asked)
+    assert max(map(len, said.partition("\nTo raise")[0].partition("subscribers at most")[2].splitlines())) <= 80
+    for name in "abc":
+        assert said.count(f"\n  natgauge measure table-capacity --gateway {name} --connections 48120 ") == 1
 
 
 def test_what_holds_for_some_gateways_names_them_and_a_gateway_without_a_result_says_so(golden: Golden) -> None:
     results, asked = _three(20)
     found = sized([*results[:3], FRAMES_OF_PLAIN], asked)
     golden(text(found, asked))
-    head, *rows = answer_of(found).table
-    assert head[2:] == ("a", "b", "linux-ipv4")
-    cells = {row[0]: row[2:] for row in rows}
+    head, *rows = answer_of(found).tables[0]
+    assert head[1:] == ("a", "b", "linux-ipv4")
+    cells = {row[0]: row[1:] for row in rows}
     assert cells["new connections"] == ("1,000", "not measured", "no limit")
-    assert cells["open connections"] == ("up to 400", "not measured", "no limit")
+    assert cells["table entries"] == ("up to 400", "not measured", "no limit")
 
 
 def test_a_command_that_one_of_several_gateways_needs_names_it() -> None:
     table = made([50_000.0] * 2, metric="table-capacity", unit="connections", parameters={"gateway": "y"})
     asked = Subscribers(2000, connections=1.0, new=1.0, kept=1)
     rate = made([1000.0] * 2, metric="connection-rate", unit="connections/s", parameters={"gateway": "y"})
-    said = text(sizings([NEW, table, rate], asked), asked)
-    assert "x: To measure open connections: natgauge measure table-capacity --gateway x " in said
+    found = sizings([NEW, table, rate], asked)
+    assert [each["commands"] for each in document(found, asked)["gateways"]] == [
+        ["natgauge measure table-capacity --gateway x --connections 2000"], []
+    ]  # fmt: skip
+    ((_, commands),) = answer_of(found).commands
+    assert commands == ("natgauge measure table-capacity --gateway x --connections 2000",)
 
 
 def test_more_gateways_than_a_page_has_room_for_are_rows_of_its_table() -> None:
@@ -765,12 +766,12 @@ def test_more_gateways_than_a_page_has_room_for_are_rows_of_its_table() -> None:
     ]
     asked = Subscribers(10, new=1.0)
     four, five = (answer_of(sizings(rates[:number], asked)) for number in (4, 5))
-    assert four.page_table == four.table
-    rows = ["subscribers at most", "needed by all", "g0", "g1", "g2", "g3", "g4"]
-    assert [row[0] for row in five.page_table] == rows
+    assert four.page_tables == four.tables
+    rows = ["subscribers at most", "g0", "g1", "g2", "g3", "g4"]
+    assert [row[0] for row in five.page_tables[0]] == rows
     # A table that is wider than the terminal has the form that is narrower.
-    wide, narrow = (text(sizings(rates, asked), asked, width=width).splitlines() for width in (200, 60))
-    assert "subscribers at most  needed by all     g0     g1     g2     g3     g4" in wide
+    wide, narrow = (text(sizings(rates, asked), asked, width=width).splitlines() for width in (200, 50))
+    assert "subscribers at most     g0     g1     g2     g3     g4" in wide
     assert [line.split("  ")[0] for line in narrow if "  " in line] == rows
 
 
@@ -781,11 +782,11 @@ def test_gateways_of_one_name_are_told_by_what_distinguishes_them() -> None:
     ]
     asked = Subscribers(1500, new=1.0, kept=1)
     said = answer_of(sizings(rates, asked))
-    assert said.table[0][2:] == ("x, 1 core", "x, 2 cores")
+    assert said.tables[0][0][1:] == ("x, 1 core", "x, 2 cores")
     assert said.title == "Does x carry 1,500 subscribers?"
-    assert [lines[0].partition(")")[0] for lines in said.verdicts] == [
-        "x (1 core, placement shared",
-        "Cannot tell whether x (2 cores, placement shared",
+    assert [lines[0] for lines in said.verdicts] == [
+        "One core carries the new connections of 1,000 of the 1,500 subscribers with x.",
+        "Cannot tell whether x, 2 cores (2 cores) carries 1,500 subscribers.",
     ]
 
 
@@ -841,7 +842,7 @@ def test_a_rate_that_was_measured_with_an_emptier_table_than_subscribers_fill_sa
     (gateway,) = document(found, own)["gateways"]
     assert set(gateway["with_fewer_connections"]) == set(fewer)
     said = text(found, own)
-    assert said.count("connections in the table; with ") == bool(fewer)
+    assert said.count("entries in the table; with ") == bool(fewer)
 
 
 @pytest.mark.parametrize(
@@ -882,7 +883,7 @@ def test_where_nobody_knows_how_far_subscribers_fill_the_table_the_lowest_rate_c
 
 def test_an_emptier_table_is_said_with_the_answer_that_it_could_change_and_changes_none_by_itself() -> None:
     rate, capacity = _with_table(1000), made([10**6], metric="table-capacity", unit="connections", limited_by="table")
-    said = "Frames were measured with 1,000 connections in the table; with {} they can be slower (not measured)."
+    said = "Frames were measured with 1,000 entries in the table; with {} they can be slower (not measured)."
     for number, fits in ((4000, "carries"), (12_000, "does not carry")):
         asked = Subscribers(number, megabits=2 * A_FRAME, connections=2.0)
         found = sizings([rate, capacity], asked)
@@ -894,10 +895,37 @@ def test_an_emptier_table_is_said_with_the_answer_that_it_could_change_and_chang
 
 
 def test_what_was_not_measured_is_named_with_the_first_limit() -> None:
-    """Seen: "The first known limit is frames."."""
+    """Seen: "Frames are the first limit; open connections were not measured" below "up to 2,184 subscribers"."""
     results, asked = _three(401)
-    answer = answer_of(sized(results, asked)).verdicts[0][1]
-    assert answer == "Frames per second are the first limit of what was measured; open connections were not measured."
+    assert answer_of(sized(results, asked)).verdicts[0][2] == (
+        "Frames per second are the first limit; table entries are the second, at up to 400 subscribers with the "
+        "configured limit of 48,000 (whether memory lets it grow was not measured)."
+    )
+    unknown = [one for one in results if one.metric == "throughput"]
+    assert answer_of(sized(unknown, asked)).verdicts[0][2] == (
+        "Frames per second are the first limit of what was measured; new connections and table entries were not "
+        "measured."
+    )
+
+
+def test_the_answer_says_for_how_many_subscribers_the_cores_work_and_how_many_cores_all_need() -> None:
+    """Seen: "do not carry (placement shared)", and "all need" of which a reader took all for gateways."""
+    results, asked = _three(401)
+    found = sized(results, asked)
+    carried, needed, *_ = answer_of(found).verdicts[0]
+    assert carried == (
+        "One core carries the frames of 24 to 30 of the 401 subscribers with a, of 22 with b, of 16 with c, if as "
+        "many frames go up as down."
+    )
+    assert needed == (
+        "All 401 need 14 to 17 cores (7 to 17 if fewer frames go up) with a, 19 (10 to 19) with b, 25 (13 to 25) with "
+        "c, if cores add up (not measured)."
+    )
+    (each, *_) = document(found, asked)["gateways"]
+    assert each["answer"] == "does not carry"
+    # Where the cores are not what ends it first, whether they are carried is the answer.
+    (table,) = sizings([OPEN, NEW], Subscribers(600, connections=100.0, new=0.1, kept=1))
+    assert answer_of([table]).verdicts[0][0] == "x (cores not known) does not carry 600 subscribers."
 
 
 @pytest.mark.parametrize(("vlan", "wire"), [(None, 104), ("100", 108)])
@@ -938,10 +966,11 @@ def test_a_page_has_the_costs_below_the_answer_and_then_the_rates(tmp_path: Path
         next(number for number, line in enumerate(lines) if part in line)
         for part in (
             "5,000 subscribers, each with",
-            "do not carry",
-            "needed by all",
+            "One core carries",
+            "Subscribers at most",
             "Cost of a frame",
             "Frames per second without loss",
+            "To raise the limit of frames",
         )
     ]
     assert at == sorted(at)
@@ -960,7 +989,7 @@ def test_a_page_begins_with_the_answer(folder: Path, tmp_path: Path, capfd: pyte
     assert answers.lstrip().startswith(f"<p>{question}</p>")
     assert "<h1>Does x carry 1,001 subscribers?</h1>" in html
     assert f'<ul class="answers"><li class="lead">{answer}</li>' in answers
-    assert "To change: new connections" in answers
+    assert "To raise the limit of new connections" in answers
     assert run([*asked, "--html", "-"]) == 1
     assert capfd.readouterr().out.startswith("<!DOCTYPE html>")
     assert run([*asked, "--html", "-", "--json"]) == 2

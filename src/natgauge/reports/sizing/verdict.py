@@ -70,7 +70,7 @@ def _limits(group: Sequence[Sizing]) -> str:
         # The verdict has those of the first limit.
         number = "" if len(numbers) > 1 or (leads and not at) else numbers.pop()
         if first.is_of_settings:
-            number = f"{number or ', as it is configured'} (whether memory lets it grow was not measured)"
+            number = f"{number or ', by its configured limit'} (whether memory lets it grow was not measured)"
         measured = " of what was measured" if not at and _is_open(group[0]) else ""
         ordinal = f"the {_ORDINALS[at]}" if at else "the first limit"
         said.append(f"{SUBJECTS[first.ended]} are {ordinal}{measured}{number}")
