@@ -55,7 +55,7 @@ def test_a_figure_drifts_that_a_guest_measured_of_its_own_speed_in_minutes(resul
 def test_the_range_has_the_drift_and_the_sentence_below_names_it(golden: Golden) -> None:
     first, *others = verdict(measured(error="1%"), brief=True).splitlines()
     assert expected_range(measured(error="1%")) == pytest.approx((89_948, 114_450), abs=1)
-    assert ": ± 13 % in another run (3 repetitions)" in first
+    assert ": ± 13 % in another run (3 repetitions and the search error)" in first
     golden(others)
 
 

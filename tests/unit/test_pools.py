@@ -237,7 +237,7 @@ def test_ports_that_ended_a_capacity_are_what_to_change_and_no_table(number: int
     (sizing,) = sizings([kept], asked)
     assert sizing.fits(60_000) == "does not carry"
     said = text([sizing], asked)
-    assert "To change: outside ports: more outside addresses" in said
+    assert "To raise the limit of outside ports: more outside addresses" in said
     assert "larger table" not in said
 
 

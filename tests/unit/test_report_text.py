@@ -303,17 +303,15 @@ def test_of_several_results_each_doubt_is_named_once_with_its_number(golden: Gol
 def test_in_brief_causes_that_a_wide_spread_names_are_with_it_alone_unless_a_result_without_it_has_them() -> None:
     """Seen: disturbed, excused and INVALID trials stood as causes in the text, and once more as doubts."""
     spread = made([1.0], doubts=plain(DOUBTED[:2]))
-    assert doubt_lines([spread], brief=True) == [
-        "Why intervals are wide: wide spread (possible causes: INVALID trials)."
-    ]
+    assert doubt_lines([spread], brief=True) == ["Widens intervals: wide spread (possible causes: INVALID trials)."]
     in_full = doubt_lines([spread])
     assert "For information: INVALID trials: 3 of 20 trials were INVALID and not counted." in in_full
     assert doubt_lines([spread, made([1.0], doubts=plain(DOUBTED[:1]))], brief=True) == [
-        "Why intervals are wide: wide spread (1 of 2 results).",
+        "Widens intervals: wide spread (1 of 2 results).",
         "For information: INVALID trials (2 of 2 results).",
     ]
     # Below a table the text of the spread names them.
-    assert sheet([spread]).doubts == ("Why intervals are wide: wide spread: the repetitions spread over 30 %.",)
+    assert sheet([spread]).doubts == ("Widens intervals: wide spread: the repetitions spread over 30 %.",)
 
 
 def test_the_text_of_a_doubt_that_several_results_have_is_an_example_where_they_have_other_ones() -> None:

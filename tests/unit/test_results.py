@@ -435,7 +435,7 @@ def test_a_wide_spread_names_every_doubt_that_is_one_of_its_causes() -> None:
     texts = {doubt.word: doubt.text for doubt in find(make_result("x", "frames/s", {}, both), Parameters())}
     assert words_of(lambda doubt: doubt.cause_of == "wide spread") <= texts.keys()
     # Excused trials are INVALID ones.
-    causes = ("60 disturbed, 4 INVALID of 64 trials", "loads passed")
+    causes = ("of 64 trials 60 were disturbed and 4 were INVALID", "loads passed")
     assert [cause for cause in causes if cause not in texts["wide spread"]] == []
 
 

@@ -786,7 +786,7 @@ def test_gateways_of_one_name_are_told_by_what_distinguishes_them() -> None:
     assert said.title == "Does x carry 1,500 subscribers?"
     assert [lines[0] for lines in said.verdicts] == [
         "One core carries the new connections of 1,000 of the 1,500 subscribers with x.",
-        "Cannot tell whether x, 2 cores (2 cores) carries 1,500 subscribers.",
+        "Cannot tell whether x (2 cores) carries 1,500 subscribers.",
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from natgauge.analysis.unit_frames import unit_with_direction
 from natgauge.doubts.doubt import Doubt, Facts, Said
-from natgauge.figure_text import at_least, at_most
+from natgauge.figure_text import at_least, at_most, in_full
 from natgauge.procedures.kit.result.notes import excused_text
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.words import LimitedBy, Verdict
@@ -65,6 +65,19 @@ def _limited(by: LimitedBy, text: str) -> Callable[[Facts], Iterator[Said]]:
             yield Said(text)
 
     return holds
+
+
+def _of_ranges(facts: Facts) -> Iterator[Said]:
+    """The range that was asked for is no reason for doubt where all of it fitted: the answer says at least as many."""
+    measured, asked = facts.measured, facts.parameters.get("connections")
+    if measured.limited_by != "ranges":
+        return
+    if measured.unit == "connections" and isinstance(asked, int) and all(value == asked for value in measured.values):
+        yield Said(
+            f"all {in_full(asked)} connections that were asked for fitted, and more may fit", grade="information"
+        )
+    else:
+        yield Said("the ranges of the measurement ended the search, not the device, which may do more")
 
 
 def _several(facts: Facts) -> Iterator[Said]:
@@ -140,7 +153,8 @@ DOUBTS: Final = (
         word="range limited",
         grade="answer",
         about="result",
-        holds=_limited("ranges", "the ranges of the measurement ended the search, not the device, which may do more"),
+        holds=_of_ranges,
+        grades="`information` where all connections that were asked for fitted",
         meaning="the number of connections, hosts, ports, subscribers or trials ended it: the gateway may do more",
         remedy=(
             "Give more of what ended the search, as its note says: --connections, --destination-ports, "

@@ -14,7 +14,7 @@ from natgauge.interval_text import readings_of
 from natgauge.metrics.times import FEW_FRAMES, RFC_TAGS, TIMED_FRAMES, TOO_FEW_FRAMES
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.statistics.trend import are_autocorrelated, autocorrelation, mann_kendall
-from natgauge.words import Verdict
+from natgauge.words import Verdict, enumerated
 
 #: A doubt reports repetitions whose lowest and highest value differ by more than this share of their median.
 WIDE: Final = 0.05
@@ -69,8 +69,8 @@ def _causes(facts: Facts) -> str:
     excused, invalid = measured.excused, measured.trials[Verdict.INVALID]
     # Excused trials are INVALID.
     numbers = {"disturbed": facts.disturbed, "excused": excused if excused < invalid else 0, "INVALID": invalid}
-    trials = [f"{number} {what}" for what, number in numbers.items() if number]
-    known = [f"{', '.join(trials)} of {with_noun(sum(measured.trials.values()), 'trials')}"] if trials else []
+    trials = [f"{number} {'was' if number == 1 else 'were'} {what}" for what, number in numbers.items() if number]
+    known = [f"of {with_noun(sum(measured.trials.values()), 'trials')} {enumerated(trials)}"] if trials else []
     if contradictions := count_of(measured.notes, "contradictions"):
         known.append(f"{contradictions} loads passed one trial and failed another")
     if known:

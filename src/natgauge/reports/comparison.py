@@ -128,7 +128,9 @@ def _orders(record: ComparisonRecord, ordered: Mapping[Quantity, Sequence[RatioE
     unread = next((quantity for quantity, order in orders.items() if _ALIKE in order), None)
     for at, (quantity, order) in enumerate(orders.items()):
         own, what = ordered[quantity], FRAME_OF[quantity]
-        text = f"{capital(what)}: {order}" if at else f"Cheapest first, {what}: {order}; {_level(own)}s"
+        is_more = all(estimate.ends[0] > 1 for estimate in own)
+        than = f"{'each more than' if is_more else 'each compared with'} {record.baseline.label}"
+        text = f"{capital(what)}: {order}, {than}" if at else f"Cheapest first, {what}: {order}, {than}; {_level(own)}s"
         text += f" ({_ALIKE}: which costs less is not sure)" if quantity == unread else ""
         is_known = _LESS in order or any(estimate.verdict == "no difference" for estimate in own)
         certainty: Certainty | None = "sure" if is_known else "cannot tell"
@@ -440,9 +442,7 @@ def _traffic_of(gateway: GatewayRecord) -> str:
     connections, octets = known("connections"), known("frame_octets")
     if not isinstance(connections, int):
         return ""
-    ports = "-".join(dict.fromkeys(str(known("destination_ports") or "").split("-")))
-    to = f" to port{'s' if '-' in ports else ''} {ports}" if ports and transport != "icmp" else ""
-    text = f"{connections:,} {transport.upper()} connections{to}"
+    text = f"{connections:,} {transport.upper()} connections"
     if sizes := known("frame_sizes"):
         return f"{text}, frames of {sizes} octets"
     if not isinstance(octets, dict):

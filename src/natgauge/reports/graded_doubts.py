@@ -16,7 +16,7 @@ NameT = TypeVar("NameT")
 #: What the doubts of each grade can do.
 GRADE_TITLES: Final[Mapping[Grade, str]] = {
     "answer": "Could change the answer",
-    "interval": "Why intervals are wide",
+    "interval": "Widens intervals",
     "information": "For information",
 }
 #: Marks of figures with doubts of each grade; those for information need none.
@@ -209,7 +209,7 @@ def summed(every: Sequence[tuple[NameT, Sequence[Note]]]) -> Mapping[Grade, Sequ
 
     def with_causes(one: Doubted[NameT]) -> Doubted[NameT]:
         texts = {doubt.text for _, doubts in every for doubt in doubts if doubt.word == one.doubt.word}
-        causes = _causes(one, every, "causes that others have") if len(texts) > 1 else ""
+        causes = _causes(one, every, "causes in other results") if len(texts) > 1 else ""
         return replace(one, doubt=replace(one.doubt, text=f"{one.doubt.text}{causes}"))
 
     return {grade: list(map(with_causes, own)) for grade, own in doubted(without_causes(every)).items()}

@@ -75,7 +75,8 @@ def spread(result: Result, *, named: bool = True) -> str:
         if count == 1 and is_searched(result) and not drift(result):
             # One repetition without a drift tells nothing of another run.
             return f"{text} by the search error{' and its doubts' if widened_by_doubts(result) else ''} ({done})"
-        return f"{text}{' in another run' if named else ''} ({done})"
+        error = " and the search error" if is_searched(result) else ""
+        return f"{text}{' in another run' if named else ''} ({done}{error})"
     return f"{_readings(result)} in {done}"
 
 

@@ -190,9 +190,14 @@ def rates_of(series: Sequence[SeriesRow], result: Result) -> str:
 def series_rows(series: Sequence[SeriesRow]) -> list[list[str]]:
     """Return the heads of the columns of a series, in the order of first appearance, then its rows.
 
-    Single directions are left out.
+    Single directions, and columns without a value, are left out.
     """
-    names = dict.fromkeys(name for row in series for name in row if not name.endswith(_DIRECTIONS))
+    names = dict.fromkeys(
+        name
+        for row in series
+        for name, cell in row.items()
+        if not name.endswith(_DIRECTIONS) and cell not in (None, "")
+    )
     cells = [[(row.get(name), "_percent" in name) for name in names] for row in series]
     return [
         [name.replace("_", " ") for name in names],
