@@ -28,7 +28,7 @@ from natgauge.reports.heading import heading
 from natgauge.reports.main_figure import median
 from natgauge.reports.rows import rows
 from natgauge.reports.sheet import Sheet, SheetRow, sheet
-from natgauge.reports.text import SeriesRow, doubt_lines, render, verdict
+from natgauge.reports.text import SeriesRow, doubt_lines, render, series_rows, verdict
 from natgauge.reports.text import table as text_of
 from natgauge.subscriber_profiles import load as load_profile
 from natgauge.tables import wrapped
@@ -277,6 +277,11 @@ NOTED = (
     Note("settings", "trials of 0.5 s; RFC 2544 section 24 requires 60 s"),
     Note("device", "the device kept 3 connections too many"),
 )
+
+
+def test_a_series_has_no_column_without_a_value() -> None:
+    series: list[SeriesRow] = [{"load": 1.0, "why": "", "rate": 0.0}, {"load": 2.0, "why": None, "rate": 0.0}]
+    assert series_rows(series) == [["load", "rate"], ["1", "0"], ["2", "0"]]
 
 
 def test_in_brief_only_doubts_that_could_change_the_answer_have_a_text_and_come_first_with_what_to_do(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import doubted_for, grouped, made
 from tests.unit.simulated import Gateway
 
+from natgauge.analysis.between_runs import left_range
 from natgauge.cli import run
 from natgauge.doubts import find
 from natgauge.known_doubts import words_of
@@ -228,6 +230,16 @@ def test_what_makes_a_figure_doubtful_is_found_from_the_facts(
     assert words(found) == ([] if word is None else [word])
     golden([doubt.text for doubt in found.doubts])
     assert word is None or word in verdict(found)
+
+
+@pytest.mark.parametrize(("kept", "grade"), [(600_000.0, "information"), (500_000.0, "answer")])
+def test_a_table_that_kept_all_that_was_asked_for_leaves_no_doubt_about_the_answer(kept: float, grade: str) -> None:
+    """Seen: "Could change the answer: range limited. Give more", where 600,000 of 600,000 connections fitted."""
+    full = [Measurement(kept, kept, "ranges", dict.fromkeys(Verdict, 0) | {Verdict.PASS: 3})] * 2
+    asked = Parameters.grouped(traffic={"connections": 600_000})
+    found = make(make_result("table-capacity", "connections", {}, full), asked)
+    assert [(doubt.word, doubt.grade) for doubt in found.doubts] == [("range limited", grade)]
+    assert left_range(found) == (kept, math.inf)
 
 
 ON_DEVICE_CORES = {"placement": "isolated", "receiver_ns": 100.0, "device_cores": 2}

@@ -974,6 +974,15 @@ def test_a_page_has_the_costs_below_the_answer_and_then_the_rates(tmp_path: Path
         )
     ]
     assert at == sorted(at)
+    # The figure of what limits first comes first.
+    figures = [
+        lines.index(part)
+        for part in (
+            "Frames per second without loss (frames/s in each direction)",
+            "New connections per second (connections/s)",
+        )
+    ]
+    assert figures == sorted(figures)
     assert asked.number == 5000
 
 
