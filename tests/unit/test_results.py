@@ -232,13 +232,14 @@ def test_what_makes_a_figure_doubtful_is_found_from_the_facts(
     assert word is None or word in verdict(found)
 
 
-@pytest.mark.parametrize(("kept", "grade"), [(600_000.0, "information"), (500_000.0, "answer")])
-def test_a_table_that_kept_all_that_was_asked_for_leaves_no_doubt_about_the_answer(kept: float, grade: str) -> None:
-    """Seen: "Could change the answer: range limited. Give more", where 600,000 of 600,000 connections fitted."""
+@pytest.mark.parametrize(("kept", "is_all"), [(600_000.0, True), (500_000.0, False)])
+def test_a_table_that_kept_all_that_was_asked_for_says_so(kept: float, *, is_all: bool) -> None:
+    """Seen: "the ranges of the measurement ended the search", where 600,000 of 600,000 connections fitted."""
     full = [Measurement(kept, kept, "ranges", dict.fromkeys(Verdict, 0) | {Verdict.PASS: 3})] * 2
     asked = Parameters.grouped(traffic={"connections": 600_000})
     found = make(make_result("table-capacity", "connections", {}, full), asked)
-    assert [(doubt.word, doubt.grade) for doubt in found.doubts] == [("range limited", grade)]
+    (doubt,) = found.doubts
+    assert (doubt.word, "all 600,000 connections" in doubt.text) == ("range limited", is_all)
     assert left_range(found) == (kept, math.inf)
 
 

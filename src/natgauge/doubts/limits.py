@@ -68,14 +68,12 @@ def _limited(by: LimitedBy, text: str) -> Callable[[Facts], Iterator[Said]]:
 
 
 def _of_ranges(facts: Facts) -> Iterator[Said]:
-    """The range that was asked for is no reason for doubt where all of it fitted: the answer says at least as many."""
+    """Where all connections that were asked for fitted, more of them are a question that nobody asked."""
     measured, asked = facts.measured, facts.parameters.get("connections")
     if measured.limited_by != "ranges":
         return
     if measured.unit == "connections" and isinstance(asked, int) and all(value == asked for value in measured.values):
-        yield Said(
-            f"all {in_full(asked)} connections that were asked for fitted, and more may fit", grade="information"
-        )
+        yield Said(f"all {in_full(asked)} connections that were asked for fitted; the device may keep more")
     else:
         yield Said("the ranges of the measurement ended the search, not the device, which may do more")
 
@@ -154,7 +152,6 @@ DOUBTS: Final = (
         grade="answer",
         about="result",
         holds=_of_ranges,
-        grades="`information` where all connections that were asked for fitted",
         meaning="the number of connections, hosts, ports, subscribers or trials ended it: the gateway may do more",
         remedy=(
             "Give more of what ended the search, as its note says: --connections, --destination-ports, "
