@@ -56,7 +56,8 @@ def sentences_of(found: Sequence[Sizing]) -> Iterator[str]:
             for sentence in part(sizing, found):
                 said.setdefault(sentence, []).append(name)
         for sentence, names in said.items():
-            yield sentence if len(names) == len(found) else f"{enumerated(names)}: {sentence}"
+            of = "" if len(names) == len(found) else f" ({enumerated(names)})"
+            yield f"{sentence.removesuffix('.')}{of}."
 
 
 def _changes(sizing: Sizing, found: Sequence[Sizing]) -> Iterator[str]:  # noqa: ARG001 - as `_facts`
