@@ -29,7 +29,6 @@ class SizeAnswer:
     Attributes:
         verdicts: of gateways with the same answer the lines: the answer, the cores of all, why, and what limits it.
         tables: each with its head, and a row for each limit; behind its name is a cell for each gateway.
-        commands: what to measure, each with the commands.
         metric: that of the result that limits first; None = no result does.
     """
 
