@@ -108,7 +108,7 @@ def heading(collected: StoredResults, failures: Sequence[MeasurementFailure], ow
         own.title or _title(collected, failures, titles),
         _measured(collected),
         _conditions(collected),
-        ", ".join(_words(_SETTINGS, _parameters(collected))).replace("%", " %"),
+        ", ".join(_words(_SETTINGS, collected.parameters)).replace("%", " %"),
         tuple(titles.items()) if len(titles) > 1 else (),
         own.paragraphs,
     )
@@ -158,7 +158,7 @@ def _measured(collected: StoredResults) -> str:
     """When and on which machines, such as "Measured on 2026-11-26 on AMD EPYC, Linux 6.18"."""
     days = sorted(set(_days(collected)))
     when = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
-    machines = [", ".join(_words(_MACHINE, [parameters])) for parameters in _parameters(collected)]
+    machines = [", ".join(_words(_MACHINE, [parameters])) for parameters in collected.parameters]
     where = " and ".join(dict.fromkeys(filter(None, machines)))
     parts = [f"on {when}" if when else "", f"on {where}" if where else ""]
     return f"Measured {', '.join(filter(None, parts))}" if any(parts) else ""
@@ -187,15 +187,9 @@ def _day(results: str | None, folder: Path) -> Iterator[str]:
         yield date.date().isoformat()
 
 
-def _parameters(collected: StoredResults) -> list[Parameters]:
-    return [result.parameters for result in collected.results] + [
-        record.baseline.parameters for record in collected.records
-    ]
-
-
 def _conditions(collected: StoredResults) -> str:
     """Numbers of the traffic and the device, the lowest and the highest, and the placement."""
-    results, every = collected.results, _parameters(collected)
+    results, every = collected.results, collected.parameters
     values: dict[str, list[int]] = {"repetitions": [len(result.repetitions) for result in results]}
     for name, noun in _CONDITIONS.items():
         found: list[object] = [parameters.get(name) for parameters in every]
