@@ -158,7 +158,6 @@ def text(diff: Diff, width: int | None = None) -> str:
     """Return the answer, then a line for each change, with the reasons against a conclusion below each table.
 
     Args:
-        diff: the difference.
         width: most characters of a line of a table; None = any.
     """
     ratios = _table(diff.ratios, _RATIOS, width)

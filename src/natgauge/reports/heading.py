@@ -50,9 +50,6 @@ class OwnWords:
 NO_WORDS: Final = OwnWords()
 
 
-#: The connections, and further parameters, of the line below the title.
-_CONNECTIONS: Final = "connections"
-_CONDITIONS: Final = {_CONNECTIONS: "connections", "device_cores": "cores"}
 #: The figures of comparisons.
 _COSTS: Final = "costs"
 #: The family of the Initiator's packets, with which the size of the same frame differs.
@@ -91,14 +88,17 @@ class Heading:
     @property
     def made(self) -> str:
         """Day, machine, tool and settings as a sentence, without conditions; empty where none is known."""
-        text = "; ".join(filter(None, (self.measured, self.settings)))
-        return f"{text}." if text else ""
+        return _sentence(self.measured, self.settings)
 
     @property
     def sentence(self) -> str:
         """Day, machine, conditions and settings as a sentence; empty where none is known."""
-        text = "; ".join(filter(None, (self.measured, self.conditions, self.settings)))
-        return f"{text}." if text else ""
+        return _sentence(self.measured, self.conditions, self.settings)
+
+
+def _sentence(*parts: str) -> str:
+    text = "; ".join(filter(None, parts))
+    return f"{text}." if text else ""
 
 
 def heading(collected: StoredResults, failures: Sequence[MeasurementFailure], own: OwnWords = NO_WORDS) -> Heading:
@@ -190,12 +190,15 @@ def _day(results: str | None, folder: Path) -> Iterator[str]:
 def _conditions(collected: StoredResults) -> str:
     """Numbers of the traffic and the device, the lowest and the highest, and the placement."""
     results, every = collected.results, collected.parameters
-    values: dict[str, list[int]] = {"repetitions": [len(result.repetitions) for result in results]}
-    for name, noun in _CONDITIONS.items():
-        found: list[object] = [parameters.get(name) for parameters in every]
-        if name == _CONNECTIONS:
-            found[: len(results)] = map(open_at_once, results)
-        values[noun] = [value for value in found if isinstance(value, int)]
+    found: dict[str, list[object]] = {
+        "repetitions": [len(result.repetitions) for result in results],
+        "connections": [
+            *map(open_at_once, results),
+            *(record.baseline.parameters.get("connections") for record in collected.records),
+        ],
+        "cores": [parameters.get("device_cores") for parameters in every],
+    }
+    values = {noun: [value for value in own if isinstance(value, int)] for noun, own in found.items()}
     texts = [f"{_ends(own)} {noun if max(own) > 1 else noun[:-1]}" for noun, own in values.items() if own]
     texts += _frames(collected)
     texts += list(dict.fromkeys(f"by {by}" for result in results if (by := criterion.transport(result))))

@@ -278,14 +278,9 @@ def ranged(summary: FigureSummary | None) -> Cell:
     return Ranged(summary.median, summary.minimum, summary.maximum)
 
 
-def _beyond_percentiles(name: str) -> Callable[[Result], Cell]:
-    """Return a reader of an extreme; it reads None where the extreme is the 1st or the 99th percentile."""
-    return lambda result: getattr(result, name) if len(result.values) >= VALUES_FOR_PERCENTILES else None
-
-
-def _with_several(name: str) -> Callable[[Result], Cell]:
-    """Return a reader of a figure that a single repetition does not have."""
-    return lambda result: getattr(result, name) if len(result.values) > 1 else None
+def _statistic(name: str, least: int = 1) -> Callable[[Result], Cell]:
+    """Return a reader of a statistic of the repetitions; it reads None of fewer than `least`."""
+    return lambda result: getattr(result, name) if len(result.values) >= least else None
 
 
 def _cell(value: JsonValue) -> Cell:
@@ -394,18 +389,12 @@ def _over_loads(results: Sequence[Result]) -> Iterator[ResultRow]:
     for (column, name), (label, unit, full) in _OVER_LOADS.items():
 
         def cell(result: Result, loads: ByLoad | None, load: float, column: str = column, name: str = name) -> Cell:
-            if (
-                loads is None
-                or loads.column != column
-                or load == loads.of_value
-                or name == _WITHOUT.get(result.placement)
-            ):
+            if loads is None or loads.column != column or load == loads.of_value:
                 return None
-            return ranged(loads.at.get(load, {}).get(name))
+            return None if name == _WITHOUT.get(result.placement) else ranged(loads.at.get(load, {}).get(name))
 
-        for load in sorted(
-            {load for loads in series if loads and loads.column == column for load in loads.at}, reverse=True
-        ):
+        every = {load for loads in series if loads and loads.column == column for load in loads.at}
+        for load in sorted(every, reverse=True):
             cells = tuple(cell(result, loads, load) for result, loads in zip(results, series, strict=True))
             yield ResultRow(f"{label} at {load:g} % of {full}", unit, cells, _text_in(unit), measured=True)
 
@@ -415,10 +404,8 @@ def _of_metrics() -> Iterator[_Described]:
     for figure in figures().values():
         if figure.label:
             text = in_full if figure.is_counted else _text_in(figure.unit)
-            if figure.name == KEPT:
-                yield _Described(figure.label, kept, figure.unit, text=_with_bound(text), measured=True)
-            else:
-                yield _Described(figure.label, _figure(figure.name), figure.unit, text=text, measured=True)
+            read, text = (kept, _with_bound(text)) if figure.name == KEPT else (_figure(figure.name), text)
+            yield _Described(figure.label, read, figure.unit, text=text, measured=True)
 
 
 def kept(result: Result) -> Cell:
@@ -615,14 +602,15 @@ _BEFORE: Final = (
     _Described("experiments planned", _planned, text=in_full),
     _Described("error of the search", search_error, text=number, measured=True),
     _Described("unit", unit_of),
-    _Described("median", lambda result: result.median, text=number, measured=True, in_unit=True),
+    _Described("median", _statistic("median"), text=number, measured=True, in_unit=True),
     _Described("threshold", _threshold, measured=True),
-    _Described("1st percentile", lambda result: result.p1, text=number, measured=True, in_unit=True),
-    _Described("99th percentile", lambda result: result.p99, text=number, measured=True, in_unit=True),
-    _Described("minimum", _beyond_percentiles("minimum"), text=number, measured=True, in_unit=True),
-    _Described("maximum", _beyond_percentiles("maximum"), text=number, measured=True, in_unit=True),
-    _Described("mean", _with_several("mean"), text=number, measured=True, in_unit=True),
-    _Described("standard deviation", _with_several("standard_deviation"), text=number, measured=True),
+    _Described("1st percentile", _statistic("p1"), text=number, measured=True, in_unit=True),
+    _Described("99th percentile", _statistic("p99"), text=number, measured=True, in_unit=True),
+    # With fewer values the extremes are these percentiles.
+    _Described("minimum", _statistic("minimum", VALUES_FOR_PERCENTILES), text=number, measured=True, in_unit=True),
+    _Described("maximum", _statistic("maximum", VALUES_FOR_PERCENTILES), text=number, measured=True, in_unit=True),
+    _Described("mean", _statistic("mean", 2), text=number, measured=True, in_unit=True),
+    _Described("standard deviation", _statistic("standard_deviation", 2), text=number, measured=True),
     _Described("all directions", _figure(IN_ALL), "frames/s", text=number, measured=True),
     _Described("mean frame size", _mean_octets, "octets", text=number),
     _Described("on the wire", _gigabits("wire"), "Gbit/s", text=number, measured=True, detail=_of_bits),
