@@ -22,12 +22,6 @@ class RecordPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class StoredPart(BaseModel):
-    """A part of a line of a results folder: of strict types, with further fields that nobody reads."""
-
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, extra="ignore")
-
-
 class Record(RecordPart):
     """The record of one outcome, as a results folder stores it and `--json` prints it.
 

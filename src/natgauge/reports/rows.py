@@ -667,7 +667,10 @@ def rows(results: Sequence[Result]) -> list[ResultRow]:
         *_over_loads(results),
         *_differing(results),
         _Described("device cores", lambda result: result.device_cores or None).filled(results),
-        *map(_derived, derived),
+        *(
+            ResultRow(row.name, row.unit, tuple(map(_compared, row.comparisons)), _with_bound(number), measured=True)
+            for row in derived
+        ),
         ResultRow("not compared", "", missing, str),
     ]
 
@@ -709,10 +712,6 @@ def references(derived: Sequence[DerivedRow]) -> list[str]:
     """Return notes on the references of the comparisons, each once."""
     notes = (comparison.note for row in derived for comparison in row.comparisons)
     return list(dict.fromkeys(note for note in notes if note))
-
-
-def _derived(row: DerivedRow) -> ResultRow:
-    return ResultRow(row.name, row.unit, tuple(map(_compared, row.comparisons)), _with_bound(number), measured=True)
 
 
 def _compared(comparison: Comparison) -> Cell:

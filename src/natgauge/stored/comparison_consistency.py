@@ -18,8 +18,8 @@ from natgauge.foreign import is_there
 from natgauge.paired.rates import RateBounds, RateRounds, pairs, ratio_of
 from natgauge.paired.ratios import PairedRatios, RoundPlace, Seat, Seating, work_of_block
 from natgauge.records.comparison import ComparisonRecord, CostVerdict, RatioEstimate
-from natgauge.records.reading import read_document, read_lines
-from natgauge.records.record import ModelT, StoredPart, damaged, parsed
+from natgauge.records.reading import StoredPart, read_document, read_lines
+from natgauge.records.record import ModelT, damaged, parsed
 from natgauge.records.store import COMPARISON, PLAN, PLAN_SCHEMA, ROUND_SCHEMA, ROUNDS, TRIALS
 from natgauge.statistics.interim import possible_alphas
 from natgauge.statistics.interval import MedianEstimate, finite, relative_half_width
