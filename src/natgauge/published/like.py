@@ -88,7 +88,9 @@ class _Shaped:
                 lines.append(SheetRow(f"{row.label}, published", printed.cells, self._unit(row)))
             elif row is self._table.rows[0] and not self._columns.as_published and printed.cells != cells:
                 lines.append(SheetRow("in the column of", printed.cells))
-        notes, (doubts, of_paper), limits = tuple(self._notes()), self._doubts(), tuple(self._limits())
+        notes, limits = tuple(self._notes()), tuple(self._limits())
+        named = [(block, column, result.doubts) for block, column, result in self._every()]
+        doubts, of_paper = of_columns(named, "column", marked=True)
         return Sheet(tuple(lines), notes, (*doubts, *limits), (*of_paper, *limits))
 
     def _unit(self, row: PublishedRow) -> str:
@@ -262,11 +264,6 @@ class _Shaped:
             for column in range(self._table.width)
             for result in self._columns.at(column)
         ]
-
-    def _doubts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The doubts of the results with their columns; and those of a paper."""
-        doubts = [(block, column, result.doubts) for block, column, result in self._every()]
-        return of_columns(doubts, "column", marked=True)
 
     def _limits(self) -> Iterator[str]:
         """Yield the limits of the results where these are not the device, with their columns."""

@@ -349,28 +349,23 @@ _OF_DELAYS: Final[Mapping[str, str]] = {
 }
 
 
-#: Ends of the names of a delay figure, and what they add to its label.
-_DELAYS_OF: Final[Mapping[str, str]] = {
-    "_us": "",
-    "_without_stalls_us": " without stalls",
-    "_us_from_initiator": f" of frames {SENDING['up']}",
-    "_us_from_responder": f" of frames {SENDING['down']}",
-}
-#: What programs know these ends by, as heads in CSV.
-_DELAY_HEADS: Final[Mapping[str, str]] = {
-    "_us_from_initiator": " of frames from the Initiator",
-    "_us_from_responder": " of frames from the Responder",
-}
-#: The same of quantities.
+#: Ends of the names of a delay figure, and what they add to its label, and to its head in CSV.
+_DELAYS_OF: Final = (
+    ("_us", "", ""),
+    ("_without_stalls_us", " without stalls", " without stalls"),
+    ("_us_from_initiator", f" of frames {SENDING['up']}", " of frames from the Initiator"),
+    ("_us_from_responder", f" of frames {SENDING['down']}", " of frames from the Responder"),
+)
+#: Heads of the costs of quantities in CSV.
 _COST_HEADS: Final[Mapping[str, str]] = {"up": "frame from the Initiator", "down": "frame from the Responder"}
 
 
 def _delays() -> Iterator[_Described]:
     """Yield the rows of each delay figure: of all frames, without frames that stalls delayed, and by direction."""
     for figure, name in _OF_DELAYS.items():
-        for end, of in _DELAYS_OF.items():
-            head = f"{name}{_DELAY_HEADS.get(end, of)}"
-            yield _Described(f"{name}{of}", _figure(f"{figure}{end}"), "us", text=number, measured=True, head=head)
+        for end, of, head in _DELAYS_OF:
+            read = _figure(f"{figure}{end}")
+            yield _Described(f"{name}{of}", read, "us", text=number, measured=True, head=f"{name}{head}")
 
 
 #: Label of each figure of a series over loads, its unit, and what the load is a share of, by column and name.
