@@ -8,18 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from natgauge.analysis.ratio_changes import control_margin
 from natgauge.analysis.ratio_verdicts import above, is_decided, says_nothing, verdict_of
+from natgauge.errors import UsageError
 from natgauge.foreign import is_there
 from natgauge.paired.rates import RateBounds, RateRounds, pairs, ratio_of
 from natgauge.paired.ratios import PairedRatios, RoundPlace, Seat, Seating, work_of_block
 from natgauge.records.comparison import ComparisonRecord, CostVerdict, RatioEstimate
 from natgauge.records.reading import StoredPart, read_document, read_lines
-from natgauge.records.record import ModelT, damaged, parsed
+from natgauge.records.record import first_fault
 from natgauge.records.store import COMPARISON, PLAN, PLAN_SCHEMA, ROUND_SCHEMA, ROUNDS, TRIALS
 from natgauge.statistics.interim import possible_alphas
 from natgauge.statistics.interval import MedianEstimate, finite, relative_half_width
@@ -33,6 +34,7 @@ _Rate = Annotated[float, Field(gt=0, le=1e15)]
 #: Kind of a gateway that is its own plain forwarding.
 _ROUTING: Final = "routing"
 _SOURCE: Final = "its rounds give"
+_Read = TypeVar("_Read", bound=StoredPart)
 
 
 class _Block(StoredPart):
@@ -110,12 +112,20 @@ def refuse_contradictions(record: ComparisonRecord, folder: Path) -> None:
             _check_ratios(record, _ratios(record, read, places, rounds), where)
 
 
-def _read(kind: type[ModelT], record: ComparisonRecord, path: Path, where: Path) -> list[ModelT]:
+def _read(kind: type[_Read], record: ComparisonRecord, path: Path, where: Path) -> list[_Read]:
     """Read the rounds of a comparison, of which there are as many as its record says."""
-    lines = enumerate(read_lines(path, ROUND_SCHEMA, whole=True), start=1)
-    read = [parsed(kind, line, f"{path}:{number}") for number, line in lines]
+    read = []
+    for number, line in enumerate(read_lines(path, ROUND_SCHEMA, whole=True), start=1):
+        try:
+            read.append(kind.model_validate(line))
+        except (ValidationError, RecursionError) as error:
+            raise _damaged(f"{path}:{number}", first_fault(error)) from None
     expect("the number of rounds", record.rounds, len(read), f"{path} has", where)
     return read
+
+
+def _damaged(where: str, why: str) -> UsageError:
+    return UsageError(f"results: {where}: {why}; it is damaged, measure again")
 
 
 def _check_width(estimate: RatioEstimate, where: Path) -> None:
@@ -131,7 +141,7 @@ def _check_slices(record: ComparisonRecord, rounds: Sequence[_Round], path: Path
         number = len(each.request.contestants)
         for block in each.result.blocks:
             if sorted(block.order) != list(range(number)) or len(block.ns) != 2 * number:
-                raise damaged(f"{path}:{at}", f"a block is not of its {number} contestants")
+                raise _damaged(f"{path}:{at}", f"a block is not of its {number} contestants")
     if record.slices is None:
         return
     blocks = [block for each in rounds for block in each.result.blocks]
@@ -174,7 +184,7 @@ def _ratios(
     for number, each in enumerate(rounds, start=1):
         of_these = all(block.quantity in quantities for block in each.result.blocks)
         if len(each.request.contestants) <= most or not of_these:
-            raise damaged(f"{path}:{number}", "is not a round of these gateways")
+            raise _damaged(f"{path}:{number}", "is not a round of these gateways")
         void = frozenset(int(position) for position in each.void if position.isdecimal())
         frames = each.request.slices.frames
         ratios.add((work_of_block(block.quantity, block.order, block.ns, frames) for block in each.result.blocks), void)
