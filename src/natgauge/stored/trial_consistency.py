@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -121,5 +122,8 @@ def _too_few(trial: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
         if name == "flood" or not isinstance(stream, Mapping) or stream.get("offered_frames") is None:
             continue
         offered, received = stream["offered_frames"], stream["received_frames"]
-        if isinstance(tolerance, int | float) and received < (1 - tolerance) * offered - _LEAST_FRAME:
-            yield name, received, offered
+        if not isinstance(tolerance, int | float):
+            continue
+        least = (1 - tolerance) * offered - _LEAST_FRAME
+        if received < least:
+            yield name, received, math.ceil(least)
