@@ -41,6 +41,7 @@ from natgauge.gateways.toml_layers import (
     pieces_of,
 )
 from natgauge.host.named_folders import named_folders
+from natgauge.inputs.checks import wrong
 from natgauge.labs.common.addresses import INNER_LINKS
 from natgauge.toml_text import rule_in_words
 from natgauge.words import Family, Transport
@@ -268,9 +269,7 @@ class Recipe(RecipeTable):
         if transport not in self.transports:
             remedy = "leave it out" if "udp" in self.transports else f"choose {self.transports[0]}"
             known = " and ".join(self.transports)
-            raise UsageError(
-                f"transport: {transport}, but the recipe of {self.name} is for {known} only; {remedy}", at="transport"
-            )
+            raise wrong("transport", f"{transport}, but the recipe of {self.name} is for {known} only; {remedy}")
         if transport == "udp":
             return self
         chain = tuple(part.model_copy(update={"recipe": part.recipe.carrying(transport)}) for part in self.chain)

@@ -16,6 +16,7 @@ from natgauge.core_work import CoreWork, WorkByCore, total
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.host.cpus import caches_of, check_cpus, idlest_core, usable_cpus
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.cores import cores_in, format_cores
 from natgauge.labs.common.addresses import (
     BACKGROUND_INSIDE,
@@ -241,9 +242,7 @@ class NetnsLab(MadeLab, Lab):
                     at="server_cores",
                 )
         elif both := server_cpus & set(self.sender_cpus):
-            raise UsageError(
-                f"server cores: core {min(both)} is a sender's, which keeps it busy; name others", at="server_cores"
-            )
+            raise wrong("server_cores", f"core {min(both)} is a sender's, which keeps it busy; name others")
 
     @property
     def ground(self) -> Ground:

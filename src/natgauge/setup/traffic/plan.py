@@ -231,10 +231,10 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         shared_ports=_shared_ports(around),
     )
     if options.transport == "tcp" and options.order == "with-replacement":
-        raise UsageError(
-            "order: with-replacement, but with transport tcp a four tuple that is drawn twice would open a connection "
-            "that is open; choose another order",
-            at="order",
+        raise wrong(
+            "order",
+            "with-replacement, but with transport tcp a four tuple that is drawn twice would open a connection that is "
+            "open; choose another order",
         )
     _check_vlans(plan)
     if options.transport == "icmp":
@@ -303,17 +303,17 @@ def _with_connections(plan: TrafficPlan, connections: int | None, around: Addres
     elif named:
         number = plan.space if ports is None else min(plan.space, ports * plan.remote_endpoints)
     if number > MAXIMUM_CONNECTIONS:
-        raise UsageError(
-            f"connections: the ranges hold {plan.space} four tuples, the most is {MAXIMUM_CONNECTIONS} (2^31); "
-            "give --connections or narrower ranges",
-            at="connections",
+        raise wrong(
+            "connections",
+            f"the ranges hold {plan.space} four tuples, the most is {MAXIMUM_CONNECTIONS} (2^31); give --connections "
+            "or narrower ranges",
         )
     if number > plan.space:
-        raise UsageError(
-            f"connections: {number} asked for, but the ranges hold {plan.space} four tuples ({plan.sources} source "
-            f"addresses x {plan.source_ports.count} source ports x {plan.responder_addresses.count} destination "
-            f"addresses x {plan.destination_ports.count} destination ports); widen a range or ask for fewer",
-            at="connections",
+        raise wrong(
+            "connections",
+            f"{number} asked for, but the ranges hold {plan.space} four tuples ({plan.sources} source addresses x "
+            f"{plan.source_ports.count} source ports x {plan.responder_addresses.count} destination addresses x "
+            f"{plan.destination_ports.count} destination ports); widen a range or ask for fewer",
         )
     plan = replace(plan, connections=number)
     if around.port_sets is not None and around.translated and plan.edges is None:
@@ -330,10 +330,10 @@ def _check_port_pool(plan: TrafficPlan, around: AddressPlan) -> None:
     needed = math.ceil(plan.connections / plan.remote_endpoints)
     if needed > available:
         remedy = "more destination ports or addresses" if around.reuses_ports else "fewer connections"
-        raise UsageError(
-            f"connections: {plan.connections} towards {plan.remote_endpoints} remote endpoints need {needed} outside "
-            f"ports each, the device's {around.pool.count} outside addresses have {available}; use {remedy}",
-            at="connections",
+        raise wrong(
+            "connections",
+            f"{plan.connections} towards {plan.remote_endpoints} remote endpoints need {needed} outside ports each, "
+            f"the device's {around.pool.count} outside addresses have {available}; use {remedy}",
         )
 
 
@@ -359,19 +359,17 @@ def _check_echoes(plan: TrafficPlan) -> None:
     """Refuse several destination ports of ICMP echo: devices identify connections by the identifier alone."""
     ports = plan.destination_ports
     if ports.count > 1:
-        raise UsageError(
-            f"destination ports: {ports.first}-{ports.last} with transport icmp, which has identifiers in place of "
-            "source ports and no destination ports; use one number, which is then the sequence number, and more source "
-            "or destination addresses",
-            at="destination_ports",
+        raise wrong(
+            "destination_ports",
+            f"{ports.first}-{ports.last} with transport icmp, which has identifiers in place of source ports and no "
+            "destination ports; use one number, which is then the sequence number, and more source or destination "
+            "addresses",
         )
 
 
 def _check_connections(connections: int | None) -> int | None:
     if connections is not None and not 1 <= connections <= MAXIMUM_CONNECTIONS:
-        raise UsageError(
-            f"connections: {connections} is outside of 1 to {MAXIMUM_CONNECTIONS} (2^31)", at="connections"
-        )
+        raise wrong("connections", f"{connections} is outside of 1 to {MAXIMUM_CONNECTIONS} (2^31)")
     return connections
 
 
@@ -464,10 +462,9 @@ def refuse_flood(plan: TrafficPlan, around: AddressPlan) -> None:
     if plan.transport == "tcp":
         raise UsageError("flood share: a flood is of udp or icmp, the transport is tcp; choose another", at="transport")
     if around.port_sets is not None:
-        raise UsageError(
-            "flood share: subscribers of this device have port sets of their own, which a flood cannot exceed; leave "
-            "it out",
-            at="flood_share",
+        raise wrong(
+            "flood_share",
+            "subscribers of this device have port sets of their own, which a flood cannot exceed; leave it out",
         )
     if (own := vlans(plan.frames).get("initiator")) is not None and own.each_source:
         raise UsageError(
@@ -500,17 +497,17 @@ def _as_responder_writes(sources: Addresses, around: AddressPlan) -> Addresses |
         return None
     if around.mapped_in_order:
         if sources.count != mapped.count:
-            raise UsageError(
-                f"mapped addresses: {mapped} are {mapped.count}, but there are {sources.count} source addresses "
-                f"({sources}); name as many, in the same order",
-                at="mapped_addresses",
+            raise wrong(
+                "mapped_addresses",
+                f"{mapped} are {mapped.count}, but there are {sources.count} source addresses ({sources}); name as "
+                "many, in the same order",
             )
         return mapped
     if sources.first != around.inside.tester or sources.count > mapped.count:
-        raise UsageError(
-            f"source addresses: {sources} are not those this device maps; use {around.inside.tester} and those after "
-            f"it, at most {mapped.count} addresses",
-            at="source_addresses",
+        raise wrong(
+            "source_addresses",
+            f"{sources} are not those this device maps; use {around.inside.tester} and those after it, at most "
+            f"{mapped.count} addresses",
         )
     return Addresses(mapped.first, mapped.first + (sources.count - 1))
 
@@ -563,19 +560,17 @@ def frame_size(
     if chosen < least:
         headers = "IPv4 in IPv6" if around.tunnelled and families[side] == "ipv6" else spoken(families[side])
         over = "TCP over " if transport == "tcp" else ""
-        raise UsageError(
-            f"{spoken_name(name)}: {chosen} octets is too small {counted}; the least with {over}{headers} is "
-            f"{least} ({included})",
-            at=name,
+        raise wrong(
+            name, f"{chosen} octets is too small {counted}; the least with {over}{headers} is {least} ({included})"
         )
     on_other = chosen + around.octets(shortest, families[other]) + tags[other] - least
     for octets, where in ((chosen, side), (on_other, other)):
         carried = around.mtu + FRAME_OVERHEAD + min(tags[where], MOST_BESIDE_MTU)
         if octets > min(LARGEST_FRAME, carried):
             why = ONE_PAGE if carried >= LARGEST_FRAME else f"the ports have an MTU of {around.mtu}"
-            raise UsageError(
-                f"{spoken_name(name)}: {octets} octets{of} on the {where} side is too large: {why}; the most is "
+            raise wrong(
+                name,
+                f"{octets} octets{of} on the {where} side is too large: {why}; the most is "
                 f"{min(LARGEST_FRAME, carried)} ({included})",
-                at=name,
             )
     return chosen

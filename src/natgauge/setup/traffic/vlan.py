@@ -7,9 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from natgauge.errors import UsageError
 from natgauge.ethernet import tag_octets
-from natgauge.inputs.checks import spoken
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import FrameOptions
 from natgauge.words import Side
 
@@ -44,15 +43,10 @@ def parse_vlan(name: str, text: str) -> Vlan:
     found = _TEXT.fullmatch(text)
     numbers = [int(number) for number in (found.groups()[:2] if found else ()) if number is not None]
     if found is None or not all(1 <= number <= LAST_VLAN for number in numbers):
-        raise UsageError(
-            f"{spoken(name)}: {text} is no VLAN; give 1 to {LAST_VLAN}, such as 100, or 9.100 behind a service tag",
-            at=name,
-        )
+        raise wrong(name, f"{text} is no VLAN; give 1 to {LAST_VLAN}, such as 100, or 9.100 behind a service tag")
     each = bool(found.group(3))
     if each and name != "initiator_vlan":
-        raise UsageError(
-            f"{spoken(name)}: {text}, but only source addresses have VLANs of their own; leave out the +", at=name
-        )
+        raise wrong(name, f"{text}, but only source addresses have VLANs of their own; leave out the +")
     return Vlan(numbers[-1], numbers[0] if len(numbers) > 1 else None, each)
 
 
