@@ -60,9 +60,8 @@ class TuningKnob(ABC):
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Set it; HostError if the kernel or the driver refuses."""
 
-    def port_of(self, key: str) -> str | None:
+    def port_of(self, _key: str) -> str | None:
         """Return the port of a setting; None = it is one of the machine."""
-        del key
         return None
 
     def found(self, key: str, value: str | None, better: str | None = None, remark: str = "") -> CheckedSetting:

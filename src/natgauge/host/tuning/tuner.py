@@ -13,8 +13,17 @@ from typing import Final, Literal
 from natgauge.errors import HostError, UsageError
 from natgauge.host.tuning.changes import STATE, Changed, State, state
 from natgauge.host.tuning.contract import CheckedSetting, TunedMachine, TuningKnob
-from natgauge.host.tuning.core_knobs import Governor, IrqAffinity, Smt
-from natgauge.host.tuning.port_knobs import Coalescing, EnergySaving, FlowHash, Offloads, Pause, Queues
+from natgauge.host.tuning.knobs import (
+    Coalescing,
+    EnergySaving,
+    FlowHash,
+    Governor,
+    IrqAffinity,
+    Offloads,
+    Pause,
+    Queues,
+    Smt,
+)
 
 _INTERRUPTS: Final = IrqAffinity()
 #: SMT first: cores that go have no governor to set and take no interrupts, and those that come back have one. Queues
