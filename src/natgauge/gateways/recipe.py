@@ -40,7 +40,7 @@ from natgauge.gateways.toml_layers import (
     merge,
     pieces_of,
 )
-from natgauge.host.named_folders import named_folders
+from natgauge.host.programs import named_folders
 from natgauge.inputs.checks import wrong
 from natgauge.labs.common.addresses import INNER_LINKS
 from natgauge.toml_text import rule_in_words

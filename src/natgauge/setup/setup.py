@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from ipaddress import IPv6Network
-from typing import Protocol, Self, TypedDict
+from typing import Any, Protocol, Self, TypedDict
 
-from natgauge.errors import HostError, UsageError
+from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.gateways.chain import Chain
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.far_side import variables
@@ -35,6 +35,7 @@ from natgauge.inputs.question import Cell, DeviceOptions
 from natgauge.labs import kinds
 from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
 from natgauge.labs.common.addresses import parse_range, pool_of, refuse_pool
+from natgauge.labs.common.namespaces import inside
 from natgauge.labs.contract import DEVICES, Addresses, Device, ExternalDevice, Lab, LabNeeds
 from natgauge.setup import log_collector
 from natgauge.setup.traffic import address_plan, chosen_sets, hosts_of, make_plan, refuse_sets, vlans, with_pool
@@ -338,6 +339,22 @@ def keep_lab(name: str, gateway: str | None, choices: Mapping[str, object], *, b
     with lab:
         lab.keep()
     return lab
+
+
+def place_parameters(lab: Lab) -> dict[str, Any]:
+    """Return the parameters of a lab that is up, by name; the settings of its ports only where these are real."""
+    return {**lab.parameters(), **({} if lab.virtual else _of_ports(lab))}
+
+
+def _of_ports(lab: Lab) -> dict[str, list[str | None]]:
+    try:
+        settings = [
+            inside(port.netns, lambda name=port.interface: recorded.settings_of(name))  # type: ignore[misc]
+            for port in (lab.initiator, lab.responder)
+        ]
+    except BrokenError:
+        return {}
+    return {f"port_{name}": [each[name] for each in settings] for name in settings[0]}
 
 
 def check_host() -> None:
