@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from natgauge.interruption import uninterrupted
 from natgauge.labs.common import locks, marks, namespaces, processes, undoing
 from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Tell
 from natgauge.labs.common.locks import InUseError, Lock
-from natgauge.labs.common.processes import ended
 from natgauge.labs.common.register import Register, read, refuse_hidden, registered
 
 #: The programs whose orphans `clean` ends.
@@ -247,13 +245,9 @@ def _undo(register: Register, tell: Tell) -> None:
 def has_ended(pid: int) -> bool:
     """Whether a process has ended, also where its parent has not taken it off the list of processes yet."""
     try:
-        handle = os.pidfd_open(pid)
+        return process_files.ends(pid, 0.0)
     except OSError as error:
         return isinstance(error, ProcessLookupError)
-    try:
-        return ended(handle, 0.0)
-    finally:
-        os.close(handle)
 
 
 def _of_orphans() -> list[Decision]:

@@ -62,8 +62,8 @@ class ControlGroups:
         parent that a container does not see, nothing else is known.
         """
         for _, top, place in self._mounts():
-            for own in (line.split(":", 2)[2] for line in self._lines("cpu") if "cpu" in place[1]):
-                if own == "/":
+            for controllers, own in self._memberships():
+                if own == "/" or "cpu" not in controllers or "cpu" not in place[1]:
                     continue
                 shares = [_limit(group, "cpu.shares") for group in _upwards(self.root / place[0].lstrip("/"), own, top)]
                 seen = shares if top != "/" else shares[:-1]
@@ -105,20 +105,17 @@ class ControlGroups:
                     dropped = stat.get("total_inactive_file", stat.get("inactive_file", 0))
                     yield limit, (_limit(group, now) or 0) - dropped
 
-    def _lines(self, controller: str) -> list[str]:
-        """Return the lines of this process's groups of version 1 with a controller."""
-        lines = _text(self.root / "proc/self/cgroup").splitlines()
-        return [line for line in lines if line.count(":") >= 2 and controller in line.split(":", 2)[1].split(",")]
+    def _memberships(self) -> list[tuple[list[str], str]]:
+        """Return the controllers of each of this process's groups, of version 2 a single empty one, and its path."""
+        lines = (line.split(":", 2) for line in _text(self.root / "proc/self/cgroup").splitlines())
+        return [(line[1].split(","), line[2]) for line in lines if len(line) == 3]
 
     def _groups(self, controller: str) -> Iterator[Path]:
         """Yield this process's group and all above it that can be seen, in both versions."""
-        groups = [line.split(":", 2) for line in _text(self.root / "proc/self/cgroup").splitlines()]
         for kind, top, place in self._mounts():
-            for _, controllers, own in (group for group in groups if len(group) == 3):
-                named = controllers.split(",")
-                if (kind == "cgroup2" and controllers) or (kind == "cgroup" and controller not in named):
-                    continue
-                if kind == "cgroup" and controller not in place[1]:
+            for controllers, own in self._memberships():
+                in_both = controller in controllers and controller in place[1]
+                if not (in_both if kind == "cgroup" else controllers == [""]):
                     continue
                 yield from _upwards(self.root / place[0].lstrip("/"), own, top)
 

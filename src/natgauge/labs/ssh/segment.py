@@ -20,9 +20,8 @@ from natgauge.labs.contract import Device, FarSettings, LabCounters
 from natgauge.labs.ssh import bsd, facts
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
 from natgauge.labs.ssh.layout import Layout, layout, private_directory
-from natgauge.labs.ssh.machine import Remember, RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import SshHost
-from natgauge.labs.ssh.remote import Remote
+from natgauge.labs.ssh.remote import Remember, Remote, RemoteDevice, RemoteMachine
 
 
 @dataclass(frozen=True, slots=True)
