@@ -15,7 +15,7 @@ from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.host import process_files
 from natgauge.interruption import uninterrupted
 from natgauge.labs.common import locks, marks, namespaces, processes, undoing
-from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Tell
+from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Tell, deed
 from natgauge.labs.common.locks import InUseError, Lock
 from natgauge.labs.common.register import Register, read, refuse_hidden, registered
 
@@ -203,7 +203,7 @@ def _take_lab(name: str, tell: Tell) -> None:
 
 def _title(register: Register) -> Deed:
     by = f" by {register.user}" if register.user else ""
-    return Deed("take down", f"lab {register.name}, {'kept' if register.kept else 'left behind'}{by}")
+    return deed("take down", f"lab {register.name}, {'kept' if register.kept else 'left behind'}{by}")
 
 
 def undo_left_behind() -> list[str]:
@@ -254,13 +254,13 @@ def _of_orphans() -> list[Decision]:
     """Decide that our programs end whose parent is gone."""
     never = processes.ancestry()
     orphans = [pid for pid in namespaces.all_processes() if pid not in never and _is_orphan(pid)]
-    deeds = {pid: Deed("end", f"process {pid}") for pid in orphans if not has_ended(pid)}
+    deeds = {pid: deed("end", f"process {pid}") for pid in orphans if not has_ended(pid)}
 
     def end(tell: Tell) -> None:
         ended = namespaces.end_processes(orphans)
         _wait_reaped(orphans)
         for pid in ended:
-            tell(deeds.get(pid, Deed("end", f"process {pid}")).done)
+            tell(deeds.get(pid, deed("end", f"process {pid}")).done)
 
     return [Decision(tuple(deeds.values()), end)] if orphans else []
 

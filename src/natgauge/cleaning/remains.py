@@ -11,7 +11,7 @@ from pathlib import Path
 
 from natgauge.errors import BrokenError
 from natgauge.labs.common import locks, marks, namespaces
-from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Tell
+from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Tell, deed
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.undoing import delete_folder
 
@@ -88,7 +88,7 @@ def _register_of(lock: Lock) -> Path:
 
 
 def _deletion(path: Path) -> Deed:
-    return Deed("delete", f"directory {path}" if _is_folder(path) else str(path))
+    return deed("delete", f"directory {path}" if _is_folder(path) else str(path))
 
 
 def _delete(lock: Lock, paths: list[Path], tell: Tell) -> None:

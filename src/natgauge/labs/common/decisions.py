@@ -26,32 +26,15 @@ Tell = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """A thing that goes, or a setting that is restored."""
+    """A thing that goes, or a setting that is restored: the line of a dry run, and the line once it is done."""
 
-    verb: Verb
-    what: str
-
-    @property
-    def would(self) -> str:
-        """The line of a dry run."""
-        return f"would {self.verb} {self.what}"
-
-    @property
-    def done(self) -> str:
-        """The line once it is done."""
-        return f"{_PAST[self.verb]} {self.what}"
-
-
-@dataclass(frozen=True, slots=True)
-class FarDeed:
-    """A change on another machine, which only that machine can be asked about."""
-
+    would: str
     done: str
 
-    @property
-    def would(self) -> str:
-        """The line of a dry run."""
-        return f"would undo on another machine: {self.done}"
+
+def deed(verb: Verb, what: str) -> Deed:
+    """Return what is done to a thing of this machine."""
+    return Deed(f"would {verb} {what}", f"{_PAST[verb]} {what}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +62,16 @@ class Left:
         return f"left {self.what}: {self.why}"
 
 
-def _nothing(_tell: Tell) -> None:
-    """Carry out a decision that things stay."""
+def nothing(_: object) -> None:
+    """Carry out a decision that things stay; or tell nobody."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """One step of cleaning."""
 
-    outcomes: tuple[Deed | FarDeed | Left, ...]
-    act: Callable[[Tell], object] = _nothing
+    outcomes: tuple[Deed | Left, ...]
+    act: Callable[[Tell], object] = nothing
     whole: bool = False
 
     @property

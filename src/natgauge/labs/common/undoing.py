@@ -14,7 +14,7 @@ from natgauge.errors import BrokenError
 from natgauge.host import capabilities
 from natgauge.labs import kinds
 from natgauge.labs.common import marks, namespaces
-from natgauge.labs.common.decisions import Decision, Deed, FarDeed, Gone, Left, Tell
+from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Tell, deed
 from natgauge.labs.common.machine_globals import GlobalSettings
 
 #: Capabilities that deleting a namespace with its processes needs.
@@ -69,9 +69,9 @@ def going(names: Sequence[str], gone: Gone, *, unmarked: bool = False) -> list[D
 
     def delete(tell: Tell) -> None:
         for name in namespaces.delete(doomed, unmarked=unmarked):
-            tell(Deed("delete", f"namespace {name}").done)
+            tell(deed("delete", f"namespace {name}").done)
 
-    return [*left, Decision(tuple(Deed("delete", f"namespace {name}") for name in doomed), delete)]
+    return [*left, Decision(tuple(deed("delete", f"namespace {name}") for name in doomed), delete)]
 
 
 def of_directories(items: Items, folder: Path, gone: Gone) -> list[Decision]:
@@ -84,7 +84,7 @@ def of_directories(items: Items, folder: Path, gone: Gone) -> list[Decision]:
         if why := _not_deleted(named, folder):
             decisions.append(Decision((Left(f"directory {named}", why, fails=True),)))
         else:
-            decisions.append(Decision((Deed("delete", f"directory {named}"),), partial(delete_folder, named)))
+            decisions.append(Decision((deed("delete", f"directory {named}"),), partial(delete_folder, named)))
             gone.paths.add(named)
     return decisions
 
@@ -109,7 +109,7 @@ def delete_folder(path: Path, tell: Tell) -> None:
         return
     except OSError as error:
         raise BrokenError(f"directory {path}: cannot be deleted ({error.strerror or error})") from error
-    tell(Deed("delete", f"directory {path}").done)
+    tell(deed("delete", f"directory {path}").done)
 
 
 def of_globals(items: Items, settings: GlobalSettings, others: Mapping[str, str]) -> list[Decision]:
@@ -120,22 +120,20 @@ def of_globals(items: Items, settings: GlobalSettings, others: Mapping[str, str]
 
 
 def of_remote(items: Items, kind: str, directory: Path, settings: Mapping[str, Any], path: Path) -> Decision:
-    """Decide on changes on other machines."""
+    """Decide on changes on other machines, which only these can be asked about."""
+    last_first = list(reversed(items))
 
-    def undo(tell: Tell) -> None:
-        for line in _undone(items, kind, directory, settings, path):
+    def act(tell: Tell) -> None:
+        undo = kinds.get(kind).undo
+        if undo is None:
+            raise BrokenError(f"labs of kind {kind} undo nothing on other machines; use the natgauge that made it")
+        try:
+            done = undo(directory, settings, last_first)
+        except (KeyError, TypeError, ValueError) as error:
+            # No other part of natgauge knows what a kind of lab writes there.
+            raise BrokenError(f"its settings in {path} are damaged ({error!r})") from error
+        for line in done:
             tell(line)
 
-    return Decision(tuple(FarDeed(item["says"]) for item in reversed(items)), undo)
-
-
-def _undone(items: Items, kind: str, directory: Path, settings: Mapping[str, Any], path: Path) -> list[str]:
-    """Undo changes on other machines; return a sentence for each."""
-    undo = kinds.get(kind).undo
-    if undo is None:
-        raise BrokenError(f"labs of kind {kind} undo nothing on other machines; use the natgauge that made it")
-    try:
-        return undo(directory, settings, list(reversed(items)))
-    except (KeyError, TypeError, ValueError) as error:
-        # No other part of natgauge knows what a kind of lab writes there.
-        raise BrokenError(f"its settings in {path} are damaged ({error!r})") from error
+    says = (item["says"] for item in last_first)
+    return Decision(tuple(Deed(f"would undo on another machine: {each}", each) for each in says), act)
