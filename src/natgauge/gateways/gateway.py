@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from string import Template
-from typing import Final, Literal, NoReturn, Self
+from typing import Final, NoReturn, Self
 
 from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError
 from natgauge.gateways.device_settings import DeviceKnobs, DeviceSettings, How
@@ -30,7 +30,7 @@ from natgauge.gateways.needs import (
 )
 from natgauge.gateways.recipe_model import BY_VERB, Emptying
 from natgauge.gateways.toml_layers import RECIPE_FOLDER
-from natgauge.gateways.ways import emptying_of, stopping
+from natgauge.gateways.ways import emptying_of, starting, stopping
 from natgauge.inputs.question import DeviceOptions
 from natgauge.interruption import uninterrupted
 from natgauge.labs.contract import CommandResult, Device
@@ -106,9 +106,7 @@ class Gateway:
             raise RuntimeError("prepare the gateway before it is started")
         self._set_machine()
         self._begun = True
-        for piece in self._pieces("start"):
-            self._run("start", piece)
-        self._settle()
+        self._set_up()
         # It has just been started: no other way of emptying would do more.
         self._empty_by(emptying_of(self.recipe, None))
 
@@ -185,9 +183,7 @@ class Gateway:
         how: How = "must" if emptying.starts_again else "ask"
         seconds = sum(self._run("empty", piece, self._empty_seconds(), how=how).seconds for piece in emptying.run)
         if emptying.starts_again:
-            for piece in self._pieces("start"):
-                self._run("start", piece)
-            self._settle()
+            self._set_up()
         return seconds
 
     def restart(self) -> None:
@@ -210,7 +206,7 @@ class Gateway:
         """
         if not self._begun:
             raise RuntimeError("start the gateway before it is restarted")
-        pieces = [*self._pieces("stop"), *self._pieces("start")]
+        pieces = [*stopping(self.recipe), *starting(self.recipe)]
         # One shell for all: between two of them the gateway would wait for us.
         self._run("restart", "\n".join(f"(\n{piece}\n)" for piece in pieces), self._empty_seconds())
         self._settle()
@@ -273,8 +269,11 @@ class Gateway:
         """Return programs and settings, read back from the device."""
         if self._demand is None:
             raise RuntimeError("prepare the gateway before its settings are read")
-        files = self._read_files()
-        knobs = self._read_knobs()
+        files: dict[str, int] = {}
+        for machine in self._machine.values():
+            files |= machine.values()
+        files |= self._knobs.files()
+        knobs = {name: knob.read() for name, knob in self._machine.items()} | self._knobs.read()
         return DeviceSettings(
             self.recipe.name,
             self.version(),
@@ -298,7 +297,7 @@ class Gateway:
         failed: list[str] = []
         if self._begun:
             self._begun = False
-            tasks = [self._knobs.restore, *(self._stopper(piece) for piece in self._pieces("stop"))]
+            tasks = [self._knobs.restore, *(self._stopper(piece) for piece in stopping(self.recipe))]
         else:
             tasks = []
         for task in [*tasks, *(knob.release for knob in self._machine.values())]:
@@ -311,12 +310,10 @@ class Gateway:
 
     # What follows is how it is done.
 
-    def _pieces(self, verb: Literal["start", "stop"]) -> tuple[str, ...]:
-        """Return the snippets of a verb. Processes are started last and stopped first."""
-        pieces, processes = self.recipe.verbs.pieces(verb), self.recipe.process
-        if verb == "start":
-            return (*pieces, *(process.start for process in processes))
-        return stopping(self.recipe)
+    def _set_up(self) -> None:
+        for piece in starting(self.recipe):
+            self._run("start", piece)
+        self._settle()
 
     def _settle(self) -> None:
         seconds = max([_READY_SECONDS, *(process.ready_seconds for process in self.recipe.process)])
@@ -386,16 +383,6 @@ class Gateway:
 
     def _stopper(self, piece: str) -> Callable[[], object]:
         return lambda: self._run("stop", piece, self._empty_seconds(), how="undo")
-
-    def _read_knobs(self) -> dict[str, int]:
-        machine = {name: knob.read() for name, knob in self._machine.items()}
-        return {**machine, **self._knobs.read()}
-
-    def _read_files(self) -> dict[str, int]:
-        files: dict[str, int] = {}
-        for machine in self._machine.values():
-            files |= machine.values()
-        return {**files, **self._knobs.files()}
 
     def _ended(self) -> str:
         """Return how one of the gateway's processes ended, in words; empty while all run."""

@@ -473,7 +473,7 @@ def load(name_or_path: str | Path) -> Recipe:
     """
     text = str(name_or_path)
     if "/" in text or text.endswith(".toml"):
-        return _read(_file_in(text))
+        return _read(Path(text) / FILE_IN_FOLDER if _is_folder(text) else Path(text))
     files = [file for folder in _folders() if (file := file_of(text, folder)) is not None]
     if not files:
         folder = f"the folder is ./{text}; " if _is_folder(text) else ""
@@ -483,11 +483,6 @@ def load(name_or_path: str | Path) -> Recipe:
         named = " and ".join(map(str, files))
         raise UsageError(f'gateway "{text}": {named} have the same name; give the path of one of them')
     return _read(files[0])
-
-
-def _file_in(text: str) -> Path:
-    """The recipe's file, where a path is that of its folder."""
-    return Path(text) / FILE_IN_FOLDER if _is_folder(text) else Path(text)
 
 
 def _is_folder(text: str) -> bool:

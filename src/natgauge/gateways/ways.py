@@ -29,8 +29,13 @@ def emptying_of(recipe: Playable, name: str | None) -> Emptying | None:
     return ways[wanted]
 
 
+def starting(recipe: Playable) -> tuple[str, ...]:
+    """Return the snippets that start a gateway. Processes are started last and stopped first."""
+    return (*recipe.verbs.pieces("start"), *(process.start for process in recipe.process))
+
+
 def stopping(recipe: Playable) -> tuple[str, ...]:
-    """Return the snippets that stop a gateway. Processes are started last and stopped first."""
+    """Return the snippets that stop a gateway."""
     return (*(process.stop for process in reversed(recipe.process)), *recipe.verbs.pieces("stop"))
 
 

@@ -42,7 +42,7 @@ def facts(*, host_name: bool = False) -> Mapping[str, object]:
     Args:
         host_name: whether to include the machine's name, which moves no figure and may be private.
     """
-    groups = ControlGroups()
+    groups, cpu = ControlGroups(), _cpuinfo()
     facts: dict[str, object] = {
         "natgauge": VERSION,
         "python": platform.python_version(),
@@ -51,9 +51,9 @@ def facts(*, host_name: bool = False) -> Mapping[str, object]:
         "kernel": platform.release(),
         "kernel_build": platform.version(),
         "architecture": platform.machine(),
-        "cpu": _cpu(),
+        "cpu": {name: value for name, value in cpu.items() if name != "flags"},
         "cpus_online": list(online_cpus()),
-        "hypervisor": "hypervisor" in _cpuinfo().get("flags", "").split(),
+        "hypervisor": "hypervisor" in cpu.get("flags", "").split(),
         "kernel_parameters": moving_parameters(_read("/proc/cmdline") or ""),
         "clock_source": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -101,10 +101,6 @@ def _cpuinfo() -> dict[str, str]:
 def cpu_model() -> str:
     """Return the CPU's name, or the architecture's where it has none."""
     return _cpuinfo().get("model") or platform.machine()
-
-
-def _cpu() -> dict[str, str]:
-    return {name: value for name, value in _cpuinfo().items() if name != "flags"}
 
 
 def _mitigations() -> dict[str, str]:

@@ -82,12 +82,9 @@ class IrqAffinity(TuningKnob):
     """Pins each interrupt of a port to one core, and interrupts of its queues to different cores."""
 
     name = "irq-affinity"
+    is_of_port = True
     why = "an interrupt that moves takes its queue's frames to another core, away from the caches, within a trial"
     source = "Linux: core-api/irq/irq-affinity; networking/scaling, RSS IRQ configuration"
-
-    def port_of(self, key: str) -> str | None:
-        """Return the port that has the interrupt."""
-        return key.split(maxsplit=1)[0]
 
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
         """Yield a setting for each interrupt of these ports, assigned in turn to the cores near the port."""
@@ -100,7 +97,8 @@ class IrqAffinity(TuningKnob):
             present = {number: self.read(machine, _key(port, number)) for number in numbers}
             known = {number: value for number, value in present.items() if value is not None}
             # The user has probably pinned each interrupt to a core of its own on purpose.
-            apart = len(set(known.values())) >= min(len(known), len(cores)) and all(map(_is_single_cpu, known.values()))
+            single = all(value.isdecimal() for value in known.values())
+            apart = single and len(set(known.values())) >= min(len(known), len(cores))
             for turn, (number, value) in enumerate(known.items()):
                 core = str(cores[turn % len(cores)])
                 yield self.found(_key(port, number), value, None if apart or value == core else core, moved)
@@ -120,10 +118,6 @@ def _key(port: str, number: int) -> str:
 
 def _file(key: str) -> str:
     return f"/proc/irq/{key.rsplit(' ', 1)[1]}/smp_affinity_list"
-
-
-def _is_single_cpu(value: str) -> bool:
-    return value.isdecimal()
 
 
 def _near(machine: TunedMachine, port: str) -> Sequence[int]:
@@ -169,12 +163,9 @@ _HALVED: Final = frozenset({"DRIVER=ena"})
 class PortKnob(TuningKnob):
     """A part of the settings of a port, in words such as "rx 1 tx 1"; most drivers take the link down and up for it."""
 
+    is_of_port = True
     part: Part
     absent: str
-
-    def port_of(self, key: str) -> str | None:
-        """Return the port."""
-        return key.split(maxsplit=1)[0]
 
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
         """Yield each port's settings with their present and better values."""

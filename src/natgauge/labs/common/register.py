@@ -289,7 +289,10 @@ class Register:
             case "directory":
                 return undoing.of_directories(step, self.directory, gone)
             case "global":
-                return undoing.of_globals(step, self.globals, dict(_other_globals(self.name, gone.settings)))
+                # The first value of a setting is the one that was written down first.
+                firsts = {item["path"]: item["value"] for item in reversed(step)}
+                others = dict(_other_globals(self.name, gone.settings)).items()
+                return [self.globals.decide(path, first, others) for path, first in firsts.items()]
             case _:
                 return [undoing.of_remote(step, self.kind, self.directory, self.settings, self._journal.path)]
 

@@ -15,7 +15,6 @@ from natgauge.host import capabilities
 from natgauge.labs import kinds
 from natgauge.labs.common import marks, namespaces
 from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Tell, deed
-from natgauge.labs.common.machine_globals import GlobalSettings
 
 #: Capabilities that deleting a namespace with its processes needs.
 _DELETING: Final = ("CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_KILL")
@@ -110,13 +109,6 @@ def delete_folder(path: Path, tell: Tell) -> None:
     except OSError as error:
         raise BrokenError(f"directory {path}: cannot be deleted ({error.strerror or error})") from error
     tell(deed("delete", f"directory {path}").done)
-
-
-def of_globals(items: Items, settings: GlobalSettings, others: Mapping[str, str]) -> list[Decision]:
-    """Decide on settings of a register."""
-    # The first value of a setting is the one that was written down first.
-    firsts = {item["path"]: item["value"] for item in reversed(items)}
-    return [settings.decide(path, first, others.items()) for path, first in firsts.items()]
 
 
 def of_remote(items: Items, kind: str, directory: Path, settings: Mapping[str, Any], path: Path) -> Decision:

@@ -47,19 +47,16 @@ def hosts_of(options: TrafficOptions, families: tuple[Family, Family]) -> int:
     """Return the number of the tester's addresses on both sides together."""
     if options.addresses == "draft":
         return 2 * DRAFT_ADDRESSES
+    # The user writes the Responder's addresses with IPv4 where either side has it.
+    written: Family = "ipv4" if "ipv4" in families else "ipv6"
     named = (
         ("source_addresses", options.source_addresses, families[0], options.subscribers),
-        ("destination_addresses", options.destination_addresses, _writes(families), None),
+        ("destination_addresses", options.destination_addresses, written, None),
     )
     return sum(
         max(1, number or 1) if text is None else parse_addresses(name, text, family).count
         for name, text, family, number in named
     )
-
-
-def _writes(families: tuple[Family, Family]) -> Family:
-    """Return the family in which the user writes the Responder's addresses: IPv4 where either side has it."""
-    return "ipv4" if "ipv4" in families else "ipv6"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +201,8 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
     named_hosts = _named_addresses("destination_addresses", options.destination_addresses, hosts)
     responders = named_hosts or Addresses(hosts.tester, hosts.tester)
     _refuse_shared(responders, around.pool)
-    behind = _asked(around) if around.answers else behind_prefix(responders, around.prefix)
+    asked = Addresses(around.inside.device, around.inside.device)
+    behind = asked if around.answers else behind_prefix(responders, around.prefix)
     connections = _check_connections(options.connections)
     if edges is None:
         source_ports, destination_ports = _ports(options, connections, sources.count, responders.count, around)
@@ -435,10 +433,6 @@ def _ports_of_edges(
     outside = _outside_ports(around, edges)
     each = inside if outside is None else min(inside, outside)
     return source, Range(1, min(math.ceil(wanted / (each * responders)), LAST_PORT))
-
-
-def _asked(around: AddressPlan) -> Addresses:
-    return Addresses(around.inside.device, around.inside.device)
 
 
 def _named_addresses(name: str, text: str | None, link: Link) -> Addresses | None:
