@@ -25,8 +25,17 @@ from natgauge.inputs.question import MIXES, RANGES, USUAL_FRAMES, FrameOptions, 
 from natgauge.labs.contract import Addresses, Link
 from natgauge.setup.traffic import subscribers as sharing
 from natgauge.setup.traffic.addresses import AddressPlan
-from natgauge.setup.traffic.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
-from natgauge.setup.traffic.vlan import LAST_VLAN, MOST_BESIDE_MTU, octets_of_tags, vlans
+from natgauge.setup.traffic.ranges import (
+    LAST_PORT,
+    LAST_VLAN,
+    MOST_BESIDE_MTU,
+    Range,
+    octets_of_tags,
+    parse_addresses,
+    parse_ports,
+    spoken,
+    vlans,
+)
 from natgauge.words import DEFAULT_CONNECTIONS, MAXIMUM_CONNECTIONS, OUTSIDE_PORTS, Family, Order, Side, Transport
 
 if TYPE_CHECKING:
