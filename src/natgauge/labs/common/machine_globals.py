@@ -20,7 +20,7 @@ from natgauge.errors import BrokenError
 from natgauge.host.announcements import Announced, Announcement, group_of, others
 from natgauge.host.private_folder import FILE_MODE, unwritable
 from natgauge.labs.common import locks
-from natgauge.labs.common.decisions import Decision, Deed, Left, Tell, deed
+from natgauge.labs.common.undoing import Decision, Deed, Left, Tell, deed
 
 _DIGITS: Final = 16
 

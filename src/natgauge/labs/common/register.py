@@ -24,9 +24,9 @@ from natgauge.host.private_folder import FOLDER_MODE, HiddenLabsError, refusal, 
 from natgauge.host.undo_journal import Content, Item, Strict, UndoJournal
 from natgauge.interruption import uninterrupted
 from natgauge.labs.common import locks, machine_globals, undoing
-from natgauge.labs.common.decisions import Decision, Gone, Left, Tell, nothing
 from natgauge.labs.common.locks import Lock, check_name, directory_of
 from natgauge.labs.common.machine_globals import GlobalSettings
+from natgauge.labs.common.undoing import Decision, Gone, Left, Tell, nothing
 
 #: Where global settings are; a register never makes `clean` write anywhere else.
 GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
