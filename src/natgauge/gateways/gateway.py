@@ -232,8 +232,7 @@ class Gateway:
         """Return the frames that the gateway has refused since its start, by its names of causes; empty if unknown.
 
         Linux: "drop" = no room in the table, "early_drop" = connections removed in favour of new ones, "insert_failed"
-            = no
-        free outside port, or two cores entered the same connection.
+        = no free outside port, or two cores entered the same connection.
         """
         return self._numbers("faults")
 

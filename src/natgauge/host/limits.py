@@ -47,9 +47,9 @@ class ControlGroups:
         """Cores whose time the CPU quota permits; None = there is no quota."""
         quotas = []
         for group in self._groups("cpu"):
-            first, _, second = _text(group / "cpu.max").partition(" ")
-            quota, period = (first, second) if first else (_text(group / "cpu.cfs_quota_us"), "")
-            period = period or _text(group / "cpu.cfs_period_us")
+            first, _, second = text_of(group / "cpu.max").partition(" ")
+            quota, period = (first, second) if first else (text_of(group / "cpu.cfs_quota_us"), "")
+            period = period or text_of(group / "cpu.cfs_period_us")
             with suppress(ValueError, ZeroDivisionError):
                 if quota not in _UNLIMITED:
                     quotas.append(int(quota) / int(period))
@@ -76,7 +76,7 @@ class ControlGroups:
         """Return how often a CPU quota stopped this process's groups: the group that was stopped for longest."""
         found = [Throttling()]
         for group in self._groups("cpu"):
-            stat = _table(_text(group / "cpu.stat"))
+            stat = _table(text_of(group / "cpu.stat"))
             nanoseconds = stat.get("throttled_usec", 0) * 1000 or stat.get("throttled_time", 0)
             found.append(Throttling(stat.get("nr_throttled", 0), nanoseconds / 1e9))
         return max(found, key=lambda one: (one.seconds, one.times))
@@ -101,13 +101,13 @@ class ControlGroups:
         for group in self._groups("memory"):
             for most, now in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
                 if (limit := _limit(group, most)) is not None:
-                    stat = _table(_text(group / "memory.stat"))
+                    stat = _table(text_of(group / "memory.stat"))
                     dropped = stat.get("total_inactive_file", stat.get("inactive_file", 0))
                     yield limit, (_limit(group, now) or 0) - dropped
 
     def _memberships(self) -> list[tuple[list[str], str]]:
         """Return the controllers of each of this process's groups, of version 2 a single empty one, and its path."""
-        lines = (line.split(":", 2) for line in _text(self.root / "proc/self/cgroup").splitlines())
+        lines = (line.split(":", 2) for line in text_of(self.root / "proc/self/cgroup").splitlines())
         return [(line[1].split(","), line[2]) for line in lines if len(line) == 3]
 
     def _groups(self, controller: str) -> Iterator[Path]:
@@ -121,7 +121,7 @@ class ControlGroups:
 
     def _mounts(self) -> Iterator[tuple[str, str, tuple[str, list[str]]]]:
         """Yield the kind, the top and the place of each mounted hierarchy, the place with its options."""
-        for line in _text(self.root / "proc/self/mountinfo").splitlines():
+        for line in text_of(self.root / "proc/self/mountinfo").splitlines():
             mount, _, source = line.partition(" - ")
             fields, kinds = mount.split(), source.split()
             if len(fields) > 4 and len(kinds) > 2 and kinds[0] in ("cgroup", "cgroup2"):
@@ -140,14 +140,15 @@ def _upwards(mounted: Path, own: str, top: str) -> Iterator[Path]:
         yield folder
 
 
-def _text(path: Path) -> str:
+def text_of(path: str | Path) -> str:
+    """Return the text of a file, without blanks around it; empty where it cannot be read."""
     with suppress(OSError, ValueError):
-        return path.read_text().strip()
+        return Path(path).read_text(errors="replace").strip()
     return ""
 
 
 def _limit(group: Path, name: str) -> int | None:
-    text = _text(group / name)
+    text = text_of(group / name)
     with suppress(ValueError):
         if text not in _UNLIMITED and (number := int(text)) < _NO_LIMIT:
             return number

@@ -34,9 +34,9 @@ from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import Cell, DeviceOptions
 from natgauge.labs import kinds
 from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
-from natgauge.labs.common.addresses import parse_range, pool_of, refuse_pool
+from natgauge.labs.common.addresses import parse_range, pool_of, refuse_pool, wrong_prefix
 from natgauge.labs.common.namespaces import inside
-from natgauge.labs.contract import DEVICES, Addresses, Device, ExternalDevice, Lab, LabNeeds
+from natgauge.labs.contract import DEVICES, Addresses, Device, Lab, LabNeeds
 from natgauge.setup import log_collector
 from natgauge.setup.traffic import address_plan, chosen_sets, hosts_of, make_plan, refuse_sets, vlans, with_pool
 
@@ -174,8 +174,11 @@ class Setup:
     @property
     def known_limits(self) -> dict[str, int]:
         """Knobs whose values the user chose, or stated for an external device."""
-        wishes = self.cell.device
-        return wishes.named() if self.lab.devices else _stated_limits(self.lab.external, wishes)
+        wishes, external = self.cell.device, self.lab.external
+        if self.lab.devices:
+            return wishes.named()
+        every = {"table_size": wishes.table_size, "udp_timeout": None if external is None else external.timeout}
+        return {name: value for name, value in every.items() if value is not None}
 
     # The way up and down
 
@@ -264,13 +267,6 @@ class Setup:
         return getattr(options, "placement", "") is None
 
 
-def _stated_limits(external: ExternalDevice | None, wishes: DeviceOptions) -> dict[str, int]:
-    """Return the limits of an external device that the user stated, by setting name."""
-    timeout = None if external is None else external.timeout
-    every = {"table_size": wishes.table_size, "udp_timeout": timeout}
-    return {name: value for name, value in every.items() if value is not None}
-
-
 def _refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
     """Refuse settings of an external device, and statements that do not apply to it; its table's limit is one."""
     if wishes.emptying is not None:
@@ -303,7 +299,7 @@ def _fitting_prefix(recipe: Recipe, chosen: str) -> IPv6Network:
     elif rule is not None and prefix.overlaps(rule):
         what = f"{prefix} overlaps {rule}, the rule IPv6 prefix of the subscribers; choose another"
     if what:
-        raise UsageError(f"NAT64 prefix: {what}", at="nat64_prefix")
+        raise wrong_prefix(what)
     return prefix
 
 

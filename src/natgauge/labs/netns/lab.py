@@ -367,12 +367,11 @@ class NetnsLab(MadeLab, Lab):
             return {"NG_OUTSIDE_PEER6": str(Addresses.behind(self.nat64_prefix, Addresses(host, host)).first)}
         return _host("NG_OUTSIDE_PEER", OUTSIDE[self.families[1]])
 
-    def _fit(self) -> None:
-        self._raise_neighbour_limits()
-
     def _finish(self) -> None:
         for device in self._homes:
-            _bind_queues(device)
+            answer = device.run(_ONE_QUEUE_PER_CPU)
+            if answer.status:
+                raise BrokenError(f"{device.name}: its queues cannot be bound to CPUs: {answer.stderr.strip()}")
         if self.placement == "isolated":
             for device, interface in self._cards():
                 arguments = ["--cpus", format_cores(self._cores_of(device.name)), "--ring", str(self.ring)]
@@ -383,7 +382,7 @@ class NetnsLab(MadeLab, Lab):
         """Whether its devices need larger neighbour tables than the kernel's own."""
         return exceeds_neighbour_limits(self.hosts)
 
-    def _raise_neighbour_limits(self) -> None:
+    def _fit(self) -> None:
         hidden = {}
         for name, least in neighbour_limits(self.families, self.hosts):
             path = Path(name)
@@ -542,12 +541,6 @@ def _host(variable: str, side: LinkSide) -> Mapping[str, str]:
     """Return the tester's first address, the neighbour of the first or last device."""
     host = side.host(0)
     return {f"{variable}{host.version}": str(host)}
-
-
-def _bind_queues(device: NamespaceDevice) -> None:
-    answer = device.run(_ONE_QUEUE_PER_CPU)
-    if answer.status:
-        raise BrokenError(f"{device.name}: its queues cannot be bound to CPUs: {answer.stderr.strip()}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from typing import Final, Literal
 from natgauge import files
 from natgauge.bounded_output import MOST_OCTETS
 from natgauge.errors import BrokenError, HostError
-from natgauge.host.limits import available_octets
+from natgauge.host.limits import available_octets, text_of
 from natgauge.host.private_folder import FILE_MODE
 from natgauge.inputs.checks import wrong
 from natgauge.labs.common import locks
@@ -201,7 +201,7 @@ class Guest:
             resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MOST_OCTETS, MOST_OCTETS))
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and process.poll() is None:
-            if READY in _text(console):
+            if READY in text_of(console):
                 self.process = process
                 return True
             time.sleep(0.05)
@@ -211,7 +211,7 @@ class Guest:
         return False
 
     def _said(self) -> str:
-        return last_words(_text(self.folder / "console")) or last_words(_text(self.folder / "qemu")) or "nothing"
+        return last_words(text_of(self.folder / "console")) or last_words(text_of(self.folder / "qemu")) or "nothing"
 
 
 def _queues(cores: int) -> tuple[str, str]:
@@ -245,12 +245,6 @@ def _remember_kvm(*, works: bool) -> None:
 
 def _kvm_file() -> Path:
     return locks.folder("guests") / "kvm"
-
-
-def _text(path: Path) -> str:
-    with suppress(OSError):
-        return path.read_text(errors="replace")
-    return ""
 
 
 def _run(command: list[str]) -> None:
