@@ -21,13 +21,7 @@ from natgauge.gateways.limits import (
     refuse_unfit,
     within_memory,
 )
-from natgauge.gateways.needs import (
-    refuse_absent_files,
-    refuse_elsewhere,
-    refuse_missing,
-    refuse_modules,
-    refuse_unseen_files,
-)
+from natgauge.gateways.needs import refuse_lacking
 from natgauge.gateways.recipe_model import BY_VERB, Emptying
 from natgauge.gateways.toml_layers import RECIPE_FOLDER
 from natgauge.gateways.ways import emptying_of, starting, stopping
@@ -89,16 +83,11 @@ class Gateway:
 
     def prepare(self, demand: DeviceDemand) -> None:
         """See that all is there and large enough for the demand; nothing is changed yet."""
-        self._check_needs()
+        refuse_lacking(self.recipe, self.device, self._works)
         for setting in self._machine.values():
             setting.settle()
-        present = {name: knob.read() for name, knob in self._machine.items()}
-        demand = self._within_memory(demand)
-        self._knobs.take(self.recipe.knobs.in_state(demand.state))
-        self._values = choose(self.recipe, demand, self._wishes, {**self._knobs.unset(), **present})
         self._emptying = emptying_of(self.recipe, self._wishes.emptying)
-        self._demand = demand
-        self._refuse_unfit(present)
+        self._choose(self._within_memory(demand), {})
 
     def start(self) -> None:
         """Set the gateway up, wait until it is ready, set its knobs and empty it."""
@@ -115,15 +104,19 @@ class Gateway:
         self._fit(self._within_memory(demand))
 
     def _fit(self, demand: DeviceDemand) -> None:
-        present = {name: knob.read() for name, knob in self._machine.items()}
-        self._knobs.take(self.recipe.knobs.in_state(demand.state))
-        self._values = choose(
-            self.recipe, demand, self._wishes, {**self._knobs.unset(), **present, **self._machine_found()}
-        )
-        self._demand = demand
-        self._refuse_unfit(present)
+        self._choose(demand, self._machine_found())
         self._set_machine()
         self._set_device()
+
+    def _choose(self, demand: DeviceDemand, found: Mapping[str, int]) -> None:
+        """Choose values for a demand, and refuse it where they are not enough; `found` ones count, not present ones."""
+        present = {name: knob.read() for name, knob in self._machine.items()}
+        self._knobs.take(self.recipe.knobs.in_state(demand.state))
+        self._values = choose(self.recipe, demand, self._wishes, {**self._knobs.unset(), **present, **found})
+        self._demand = demand
+        refuse_unfit(self.recipe, demand, self._certain(demand))
+        needed = octets_needed(self.recipe, demand, self._values, present)
+        refuse_short_memory(self.recipe, demand, needed, self.device.machine.free_octets())
 
     def outlive(self, seconds: float) -> int | None:
         """Raise the UDP time-out of a running gateway above the duration of a trial, if natgauge chose the time-out.
@@ -329,22 +322,8 @@ class Gateway:
             time.sleep(_RETRY_SECONDS)
         return left
 
-    def _check_needs(self) -> None:
-        refuse_elsewhere(self.recipe, self.device)
-        refuse_unseen_files(self.recipe, self.device)
-        refuse_absent_files(self.recipe)
-        refuse_missing(self.recipe, self.device, lambda name: self._works(f"command -v {name}"))
-        refuse_modules(self.recipe, self.device, self._works)
-
     def _works(self, snippet: str) -> bool:
         return not self._run("check", snippet, how="may fail").status
-
-    def _refuse_unfit(self, present: Mapping[str, int]) -> None:
-        demand = self._demand
-        if demand is not None:
-            refuse_unfit(self.recipe, demand, self._certain(demand))
-            needed = octets_needed(self.recipe, demand, self._values, present)
-            refuse_short_memory(self.recipe, demand, needed, self.device.machine.free_octets())
 
     def _within_memory(self, demand: DeviceDemand) -> DeviceDemand:
         if demand.most_held == demand.least_held:
