@@ -191,11 +191,15 @@ def media_of(interface: str) -> Media:
     driver, firmware = _driver(interface)
     pause = ethtool.read(interface, "pause")
     flow: FlowControl = "not known" if pause is None else _FLOW[pause["rx"] == "on", pause["tx"] == "on"]
-    # What a veth or tap, with no device on a bus behind it, says of speed and medium is made up.
-    if not link_attribute(None, interface, "IFLA_PARENT_DEV_NAME"):
+    if not _has_card(interface):
         return Media(driver, firmware, VIRTUAL, None, flow)
     medium, megabits = _medium_and_speed(interface)
     return Media(driver, firmware, medium, megabits, flow)
+
+
+def _has_card(interface: str) -> bool:
+    """Whether there is a device on a bus behind the port; what a veth or tap says of speed and medium is made up."""
+    return bool(link_attribute(None, interface, "IFLA_PARENT_DEV_NAME"))
 
 
 def driver_of(interface: str) -> str:
