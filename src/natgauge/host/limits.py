@@ -61,11 +61,11 @@ class ControlGroups:
         Its parent, or it itself, has the usual weight in the root group, in which every process has that weight. Of a
         parent that a container does not see, nothing else is known.
         """
-        for _, top, place in self._mounts():
+        for _, top, mounted, options in self._mounts():
             for controllers, own in self._memberships():
-                if own == "/" or "cpu" not in controllers or "cpu" not in place[1]:
+                if own == "/" or "cpu" not in controllers or "cpu" not in options:
                     continue
-                shares = [_limit(group, "cpu.shares") for group in _upwards(self.root / place[0].lstrip("/"), own, top)]
+                shares = [_limit(group, "cpu.shares") for group in _upwards(mounted, own, top)]
                 seen = shares if top != "/" else shares[:-1]
                 hidden = len(PurePosixPath(own).parts) - 1 > len(seen)
                 if hidden or any(share is not None and share <= _USUAL_SHARES for share in seen):
@@ -112,20 +112,20 @@ class ControlGroups:
 
     def _groups(self, controller: str) -> Iterator[Path]:
         """Yield this process's group and all above it that can be seen, in both versions."""
-        for kind, top, place in self._mounts():
+        for kind, top, mounted, options in self._mounts():
             for controllers, own in self._memberships():
-                in_both = controller in controllers and controller in place[1]
+                in_both = controller in controllers and controller in options
                 if not (in_both if kind == "cgroup" else controllers == [""]):
                     continue
-                yield from _upwards(self.root / place[0].lstrip("/"), own, top)
+                yield from _upwards(mounted, own, top)
 
-    def _mounts(self) -> Iterator[tuple[str, str, tuple[str, list[str]]]]:
-        """Yield the kind, the top and the place of each mounted hierarchy, the place with its options."""
+    def _mounts(self) -> Iterator[tuple[str, str, Path, list[str]]]:
+        """Yield the kind, the top, the folder and the options of each mounted hierarchy."""
         for line in text_of(self.root / "proc/self/mountinfo").splitlines():
             mount, _, source = line.partition(" - ")
             fields, kinds = mount.split(), source.split()
             if len(fields) > 4 and len(kinds) > 2 and kinds[0] in ("cgroup", "cgroup2"):
-                yield kinds[0], fields[3], (fields[4], kinds[2].split(","))
+                yield kinds[0], fields[3], self.root / fields[4].lstrip("/"), kinds[2].split(",")
 
 
 def _upwards(mounted: Path, own: str, top: str) -> Iterator[Path]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from ipaddress import IPv6Network
 from typing import Any, Protocol, Self, TypedDict
 
@@ -344,10 +345,8 @@ def place_parameters(lab: Lab) -> dict[str, Any]:
 
 def _of_ports(lab: Lab) -> dict[str, list[str | None]]:
     try:
-        settings = [
-            inside(port.netns, lambda name=port.interface: recorded.settings_of(name))  # type: ignore[misc]
-            for port in (lab.initiator, lab.responder)
-        ]
+        ports = (lab.initiator, lab.responder)
+        settings = [inside(port.netns, partial(recorded.settings_of, port.interface)) for port in ports]
     except BrokenError:
         return {}
     return {f"port_{name}": [each[name] for each in settings] for name in settings[0]}

@@ -21,7 +21,7 @@ from natgauge.ethernet import FRAME_OVERHEAD, LARGEST_FRAME, LEAST_OCTETS, ONE_P
 from natgauge.inputs.checks import spoken as spoken_name
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.frame_sizes import SizeMix, parse_frame_sizes
-from natgauge.inputs.question import MIXES, RANGES, USUAL_FRAMES, FrameOptions, TrafficOptions
+from natgauge.inputs.question import MIXES, RANGES, FrameOptions, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
 from natgauge.setup.traffic import subscribers as sharing
 from natgauge.setup.traffic.addresses import AddressPlan
@@ -520,7 +520,7 @@ def _sized_frames(options: TrafficOptions, around: AddressPlan) -> tuple[int, Fr
     named = [(name, getattr(options, name)) for name in MIXES]
     up, down = (None if text is None else parse_frame_sizes(name, text) for name, text in named)
     if up is None and down is None:
-        return frame_size(options.frame_size, options.frame_side, around, options.frames), options.frames
+        return _frame_size(options.frame_size, options, around), options.frames
     if up is not None and options.frame_size is not None:
         raise wrong(
             "frame_sizes",
@@ -528,26 +528,20 @@ def _sized_frames(options: TrafficOptions, around: AddressPlan) -> tuple[int, Fr
         )
     for mix, (name, _) in zip((up, down), named, strict=True):
         for size in () if mix is None else mix.sizes:
-            frame_size(size, options.frame_side, around, options.frames, name)
+            _frame_size(size, options, around, name)
     if up is None:
-        one = frame_size(options.frame_size, options.frame_side, around, options.frames)
+        one = _frame_size(options.frame_size, options, around)
         up = SizeMix(((one, 1),))
     other = None if down in (None, up) else str(down)
     return up.sizes[0], replace(options.frames, frame_sizes=str(up), down_frame_sizes=other)
 
 
-def frame_size(
-    chosen: int | None,
-    side: Side,
-    around: AddressPlan,
-    frames: FrameOptions = USUAL_FRAMES,
-    name: str = "frame_size",
-) -> int:
+def _frame_size(chosen: int | None, options: TrafficOptions, around: AddressPlan, name: str = "frame_size") -> int:
     """Return the frame size on the named side, in octets with FCS and VLAN tags.
 
     By default it is the least of family, transport and tags.
     """
-    transport = frames.transport
+    transport, side, frames = options.transport, options.frame_side, options.frames
     families: dict[Side, Family] = {"initiator": around.inside.family, "responder": around.outside.family}
     shortest = LEAST_OCTETS[transport]
     other: Side = "responder" if side == "initiator" else "initiator"
