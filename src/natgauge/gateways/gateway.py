@@ -287,11 +287,8 @@ class Gateway:
         All is tried, whatever fails.
         """
         failed: list[str] = []
-        if self._begun:
-            self._begun = False
-            tasks = [self._knobs.restore, *(self._stopper(piece) for piece in stopping(self.recipe))]
-        else:
-            tasks = []
+        tasks = [self._knobs.restore, *map(self._stopper, stopping(self.recipe))] if self._begun else []
+        self._begun = False
         for task in [*tasks, *(knob.release for knob in self._machine.values())]:
             try:
                 task()

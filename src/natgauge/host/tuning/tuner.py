@@ -287,11 +287,11 @@ def restore(*, force: bool = False, machine: TunedMachine | None = None, path: P
     with state(path) as kept:
         written_down = {(item.knob, item.key) for item in kept.items if item.set == item.found}
         for item in sorted(_released(place, kept), key=lambda item: order.get(item.knob, len(order))):
-            step = _put_back(item, place, force=force)
+            done, text = _put_back(item, place, force=force)
             # An interrupt that nobody moved was only written down.
-            if step.done != "as found" or (item.knob, item.key) not in written_down:
-                steps.append(step)
-            if step.done not in UNDONE:
+            if done != "as found" or (item.knob, item.key) not in written_down:
+                steps.append(TuningStep(item.knob, item.key, done, text))
+            if done not in UNDONE:
                 kept.drop(item)
     return steps
 
@@ -313,38 +313,35 @@ def _released(machine: TunedMachine, kept: State) -> list[Changed]:
     return items
 
 
-def _put_back(changed: Changed, machine: TunedMachine, *, force: bool) -> TuningStep:
+def _put_back(changed: Changed, machine: TunedMachine, *, force: bool) -> tuple[Done, str]:
     knob = _BY_NAME.get(changed.knob)
     if knob is None:
-        return TuningStep(
-            changed.knob, changed.key, "failed", "this natgauge has no such knob; use the one that set it"
-        )
+        return "failed", "this natgauge has no such knob; use the one that set it"
     port = knob.port_of(changed.key)
     if port is not None and not machine.has_port(port) and not machine.hides_port(port):
         text = f"port {port}: does not exist here now; was {changed.found}"
         if force:
-            return TuningStep(changed.knob, changed.key, "gone", text)
-        text += "; run natgauge host restore where it exists, or with --force, which forgets it"
-        return TuningStep(changed.knob, changed.key, "failed", text)
+            return "gone", text
+        return "failed", f"{text}; run natgauge host restore where it exists, or with --force, which forgets it"
     try:
         return _returned(knob, machine, changed, force=force)
     except HostError as error:
-        return TuningStep(changed.knob, changed.key, "failed", str(error))
+        return "failed", str(error)
 
 
-def _returned(knob: TuningKnob, machine: TunedMachine, changed: Changed, *, force: bool) -> TuningStep:
+def _returned(knob: TuningKnob, machine: TunedMachine, changed: Changed, *, force: bool) -> tuple[Done, str]:
     now = knob.read(machine, changed.key)
     if not now:
-        return TuningStep(changed.knob, changed.key, "gone", f"is no longer there; was {changed.found}")
+        return "gone", f"is no longer there; was {changed.found}"
     if now == changed.found:
-        return TuningStep(changed.knob, changed.key, "as found", f"{now} already")
+        return "as found", f"{now} already"
     if now != changed.set != changed.found and not force:
         text = f"{now} now, though natgauge had set {changed.set}: somebody else changed it; found was {changed.found}"
-        return TuningStep(changed.knob, changed.key, "changed", text)
+        return "changed", text
     knob.put(machine, changed.key, changed.found)
     if (then := knob.read(machine, changed.key)) != changed.found:
-        return TuningStep(changed.knob, changed.key, "failed", f"{then}, though {changed.found} was to be put back")
-    return TuningStep(changed.knob, changed.key, "restored", f"{now} -> {changed.found}")
+        return "failed", f"{then}, though {changed.found} was to be put back"
+    return "restored", f"{now} -> {changed.found}"
 
 
 def _existing(machine: TunedMachine, ports: Sequence[str]) -> list[str]:

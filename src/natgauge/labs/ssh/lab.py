@@ -128,13 +128,12 @@ class RemoteLab(Lab):
 
         Of several machines it is the number of each if all have the same number, otherwise the sum of all.
         """
-        if any(segment.facts is None for segment in self._segments):
-            return DeviceCores()
-        if len(self._segments) == 1:
-            (facts,) = (segment.facts for segment in self._segments)
-            return DeviceCores() if facts is None else DeviceCores.of(facts.cpus, facts.caches)
+        known = [segment.facts for segment in self._segments if segment.facts is not None]
+        if len(known) == len(self._segments) == 1:
+            return DeviceCores.of(known[0].cpus, known[0].caches)
         numbers = [segment.cores for segment in self._segments]
         if not all(numbers):
+            # Not looked at yet, or a machine that does not report them.
             return DeviceCores()
         return DeviceCores(numbers[0] if len({*numbers}) == 1 else sum(numbers))
 
