@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any, Final, Literal
 
+from natgauge.gateways.recipe_model import LAST_PORT
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 
 Protocol = Literal["udp", "tcp", "icmp"]
@@ -24,7 +25,6 @@ Verdict = Literal["accept", "drop", "next", "return"]
 _PROTOCOLS: Final[tuple[Protocol, ...]] = ("udp", "tcp", "icmp")
 #: Numbers of the protocols, which rules may have in place of names.
 _NUMBERS: Final[Mapping[int, Protocol]] = {17: "udp", 6: "tcp", 1: "icmp"}
-_LAST_PORT: Final = 65_535
 #: Ports to which trials and audits send where none are chosen; rules that accept these need not be told.
 _USUAL: Final = ((1, 16), (7_000, 20_000))
 #: Families whose chains IPv4 packets pass.
@@ -158,8 +158,8 @@ class _Rules:
     def ranges(self) -> list[tuple[int, int]]:
         """Ranges of ports that the rules can only treat alike: no number that they name is within one."""
         starts = sorted({1, *(each for each in self.ports), *(each + 1 for each in self.ports)})
-        starts = [start for start in starts if 1 <= start <= _LAST_PORT]
-        return list(zip(starts, [start - 1 for start in starts[1:]] + [_LAST_PORT], strict=True))
+        starts = [start for start in starts if 1 <= start <= LAST_PORT]
+        return list(zip(starts, [start - 1 for start in starts[1:]] + [LAST_PORT], strict=True))
 
     def verdict(self, packet: _Packet) -> Verdict | None:
         """The verdict of all base chains; None = not known."""

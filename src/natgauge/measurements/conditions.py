@@ -14,7 +14,7 @@ from natgauge.labs.contract import DeviceCores, Lab
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.records.parameters import GROUPS, OF_HOST, OWN_TIMEOUT, Parameters
 from natgauge.records.store import plain
-from natgauge.setup.place_parameters import place_parameters
+from natgauge.setup.setup import place_parameters
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench
