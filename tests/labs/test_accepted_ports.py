@@ -39,9 +39,10 @@ def test_what_a_new_recipe_prints_can_be_tried(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("router.conf").write_text(RULES)
-    names = ["--inside", "lan0", "--outside", "wan0", "--inside-network", "192.168.10.0/24"]
+    names = ["--inside", "lan0", "--outside", "wan0"]
     assert run(["gateways", "new", "mine", "--from-nft", "router.conf", *names]) == 0
-    said = capsys.readouterr().out
+    said, noted = capsys.readouterr()
+    assert noted.startswith("natgauge: router.conf: 192.168.10.0/24 ")
     mine = load("./mine")
     assert (mine.destination_ports, mine.transports) == ({"udp": "443,53", "tcp": "443,80"}, ("udp", "tcp"))
     command = shlex.split(said.partition("try it: ")[2])[1:]

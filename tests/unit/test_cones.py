@@ -41,7 +41,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "cli": (82_530, "the edge: reaches everything"),
     "comparisons": (47_620, "measures several gateways, on the bench"),
     "doubts": (7_960, "conditions on what procedures measured, and on the parameters of records; no metric"),
-    "gateways": (7_360, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
+    "gateways": (7_620, "recipes, their drivers, names in rules, the contract of labs, the guest's image; errors in printable text"),
     "host": (4_200, "this machine, its undo journal, the reader of files of others; settings of a far machine, too"),
     "inputs": (1_490, "descriptions of inputs; words and errors"),
     "labs": (11_730, "all kinds of labs, three systems of far machines, pools; this machine: ports, undo, namespaces"),
