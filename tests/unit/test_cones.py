@@ -34,18 +34,21 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "agreement": (1_470, "types of the engine's requests and results, their delays in words, and the process"),
     "analysis": (7_510, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
-    "audits": (25_000, "setups, the records, and the requirements; nothing that measures"),
-    "campaigns": (50_360, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
+    "audits": (25_010, "setups, the records, and the requirements; nothing that measures"),
+    "campaigns": (50_710, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_360, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (12_230, "the labs of this machine from outside; their registers"),
     "cli": (82_530, "the edge: reaches everything"),
-    "comparisons": (47_620, "measures several gateways, on the bench"),
+    "comparisons": (47_940, "measures several gateways, on the bench"),
     "doubts": (7_960, "conditions on what procedures measured, and on the parameters of records; no metric"),
-    "gateways": (7_620, "recipes, their drivers, names in rules, the contract of labs, the guest's image; errors in printable text"),
+    "gateways": (
+        7_640,
+        "recipes, their drivers, names in rules, the contract of labs, the guest's image; errors in printable text",
+    ),
     "host": (4_200, "this machine, its undo journal, the reader of files of others; settings of a far machine, too"),
     "inputs": (1_490, "descriptions of inputs; words and errors"),
     "labs": (11_730, "all kinds of labs, three systems of far machines, pools; this machine: ports, undo, namespaces"),
-    "measurements": (46_360, "one measurement on its own bench, and its record"),
+    "measurements": (46_680, "one measurement on its own bench, and its record"),
     "metrics": (940, "a declaration for each metric; figures in words"),
     "paired": (1_640, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
     "procedures": (
@@ -57,11 +60,11 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "reports": (19_450, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
     "statistics": (700, "arithmetic; stands on nothing"),
     "stored": (47_860, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
-    "spread": (51_790, "campaigns, and the workers that measure their repetitions"),
+    "spread": (52_140, "campaigns, and the workers that measure their repetitions"),
     "subscriber_profiles": (1_800, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
-    "setup": (17_970, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
+    "setup": (17_980, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
     "tester": (20_160, "the tester alone, on cables and labs"),
-    "trial": (41_530, "joins setups, the tester and procedures"),
+    "trial": (42_090, "joins setups, the tester and procedures"),
 }
 
 

@@ -52,12 +52,14 @@ class AcceptedPorts:
     Attributes:
         ports: by protocol, the only ports that it goes to, as ranges; protocols without go to any port.
         sources: by refused protocol, the networks and hosts from which it is accepted, and which no lab has.
+        elsewhere: networks and hosts that rules accept or translate as sources, and that no lab has.
     """
 
     ports: Mapping[Protocol, tuple[tuple[int, int], ...]]
     refused: frozenset[Protocol]
     unknown: frozenset[Protocol]
     sources: Mapping[Protocol, tuple[str, ...]] = field(default_factory=dict)
+    elsewhere: tuple[str, ...] = ()
 
 
 def accepted_ports(ruleset: str, inside: str, outside: str) -> AcceptedPorts:
@@ -87,7 +89,8 @@ def accepted_ports(ruleset: str, inside: str, outside: str) -> AcceptedPorts:
             any(low <= first and last <= high for low, high in accepted) for first, last in _USUAL
         ):
             ports[protocol] = accepted
-    return AcceptedPorts(ports, frozenset(refused), frozenset(unknown), sources)
+    named = rules.sources([*rules.forward, *rules.translating], inside, outside)
+    return AcceptedPorts(ports, frozenset(refused), frozenset(unknown), sources, tuple(filter(_is_elsewhere, named)))
 
 
 def inside_network(ruleset: str, inside: str, outside: str) -> IPv4Network | None:
@@ -103,7 +106,14 @@ def inside_network(ruleset: str, inside: str, outside: str) -> IPv4Network | Non
     networks = [one for one in every if one.num_addresses > 1]
     if len(networks) != 1 or not all(one.subnet_of(networks[0]) for one in every):
         return None
-    return None if INSIDE["ipv4"].host(0) in networks[0] else networks[0]
+    return networks[0] if _is_elsewhere(str(networks[0])) else None
+
+
+def _is_elsewhere(named: str) -> bool:
+    """Whether no host of a lab is in a network, a range or a host."""
+    first, _, last = named.partition("-")
+    host = IPv4Address(str(INSIDE["ipv4"].host(0)))
+    return not (IPv4Address(first) <= host <= IPv4Address(last) if last else host in IPv4Network(first))
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
