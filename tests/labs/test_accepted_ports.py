@@ -19,6 +19,7 @@ table inet filter {
     set web { type inet_service; elements = { 80, 443 }; }
     chain forward {
         type filter hook forward priority filter; policy drop;
+        ip saddr 203.0.113.0/24 drop
         ct state vmap { established : accept, related : accept, invalid : drop }
         iifname "lan0" oifname "wan0" jump out
         iifname "wan0" oifname "lan0" ct status dnat accept
@@ -53,6 +54,7 @@ def test_what_a_new_recipe_prints_can_be_tried(
         assert run([*command, *transport, *short, "--results", "results"]) == 11
         compared = json.loads(capsys.readouterr().out)
         assert [each["parameters"]["traffic"]["destination_ports"] for each in compared["gateways"]] == ["443-443"] * 3
+        assert [each["unmatched"] for each in compared["gateways"]] == [[], ["203.0.113.0/24"], []]
 
 
 @pytest.mark.alone
