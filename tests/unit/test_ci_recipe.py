@@ -219,8 +219,8 @@ def test_the_action_adds_how_audits_differ_to_the_comment_and_judges_it(
 ) -> None:
     job = Job(tmp_path, 0)
     assert job.run(GITHUB_SHELL, action("Compare"), **INPUTS).returncode == 0
-    asked = {"AUDIT": "--wait 0 --profile home", "STATUS": "0", "DIFFERS": str(differs)}
-    done = job.run(GITHUB_SHELL, action("Audit"), **INPUTS, **asked)
+    more = {"AUDIT": "--wait 0 --profile home", "STATUS": "0", "DIFFERS": str(differs)}
+    done = job.run(GITHUB_SHELL, action("Audit"), **INPUTS, **more)
     assert done.returncode == 0, done.stderr
     for where, name in (("base", "base"), (".", "change")):
         asked = f"natgauge audit --gateway {where}/gateway.toml --results audits/{name} --wait 0 --profile home\n"
@@ -333,7 +333,7 @@ def test_what_does_not_install_is_said_in_the_summary_and_the_comment(tmp_path: 
 def test_no_job_takes_its_wheel_from_a_variable_that_forks_do_not_have() -> None:
     for page in (OF_ACTION, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT):
         assert not re.search(r"\$\{\{\s*(vars|secrets)\b", page)
-        assert re.search(r"^ +(NATGAUGE_WHEEL|wheel): [\w./-]+\.whl$", page, re.MULTILINE)
+        assert re.search(r"^ +(NATGAUGE_WHEEL|wheel): (https:)?[\w./-]+\.whl$", page, re.MULTILINE)
 
 
 def test_the_workflow_of_the_action_names_its_inputs_and_only_its_comment_may_write() -> None:
