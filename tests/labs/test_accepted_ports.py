@@ -63,7 +63,12 @@ def test_what_a_new_recipe_prints_can_be_tried(
     [
         # In both places, in one of them, and where the ports are the cause.
         ("192.168.10.0/24", "192.168.20.0/24", ["in the place of 192.168.10.0/24", "from 192.168.20.0/24"], False),
-        ("192.168.10.0/24 udp", "192.168.20.0/24 udp", ["only from 192.168.20.0/24"], False),
+        (
+            "192.168.10.0/24 udp",
+            "192.168.20.0/24 udp",
+            ["only from 192.168.20.0/24", "other rules name 192.168.10.0/24"],
+            False,
+        ),
         ("443, 7000", "443, 7099", ["only to ports 443 and 7099"], True),
         ("dport {", "dport { {", ["nftables.conf:5"], False),
     ],

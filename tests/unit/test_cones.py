@@ -60,7 +60,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "reports": (19_470, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
     "statistics": (700, "arithmetic; stands on nothing"),
     "stored": (47_860, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
-    "spread": (52_140, "campaigns, and the workers that measure their repetitions"),
+    "spread": (52_150, "campaigns, and the workers that measure their repetitions"),
     "subscriber_profiles": (1_800, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
     "setup": (17_980, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
     "tester": (20_160, "the tester alone, on cables and labs"),

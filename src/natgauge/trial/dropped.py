@@ -10,7 +10,7 @@ from typing import Final
 from natgauge.errors import BrokenError
 from natgauge.gateways.accepted_ports import AcceptedPorts, accepted_ports
 from natgauge.gateways.recipe import Recipe
-from natgauge.gateways.rule_names import IN_WORDS, edited, lost
+from natgauge.gateways.rule_names import IN_WORDS, NETWORK, edited, lost
 from natgauge.labs.contract import Device
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.words import Transport, listed
@@ -29,7 +29,7 @@ def causes(recipe: Recipe, traffic: TrafficPlan, accepted: AcceptedPorts | None)
         return found
     # Rules for a lost interface accept nothing: that is no second cause.
     if not found or traffic.transport not in accepted.refused or accepted.sources.get(traffic.transport):
-        found += _not_accepted(traffic, accepted)
+        found += _not_accepted(recipe, traffic, accepted)
     return found
 
 
@@ -66,13 +66,17 @@ def _again(recipe: Recipe, edits: Mapping[str, str], files: list[str]) -> str:
     return f": rm {shlex.quote(str(recipe.origin))} && {made}"
 
 
-def _not_accepted(traffic: TrafficPlan, accepted: AcceptedPorts) -> Iterator[str]:
+def _not_accepted(recipe: Recipe, traffic: TrafficPlan, accepted: AcceptedPorts) -> Iterator[str]:
     """Yield why forward chains do not accept the test traffic."""
     transport, ports = traffic.transport, traffic.destination_ports
     if transport in accepted.refused:
         sources = accepted.sources.get(transport)
         if sources:
-            yield f"the forward chain accepts {transport.upper()} only from {listed(sources)}, which no lab has"
+            kept = [own for edits, _ in edited(recipe) for own, variable in edits.items() if variable == NETWORK]
+            also = "".join(
+                f"; other rules name {own}, which the recipe replaces" for own in kept if own not in lost(recipe)
+            )
+            yield f"the forward chain accepts {transport.upper()} only from {listed(sources)}, which no lab has{also}"
             return
         others = [other for other in _TRANSPORTS if other not in accepted.refused | accepted.unknown]
         yield f"the forward chain accepts no {transport.upper()} to the outside" + "".join(
