@@ -23,7 +23,7 @@ from natgauge.gateways.limits import (
 )
 from natgauge.gateways.needs import refuse_lacking
 from natgauge.gateways.recipe_model import BY_VERB, Emptying
-from natgauge.gateways.toml_layers import RECIPE_FOLDER
+from natgauge.gateways.toml_layers import RECIPE_FOLDER, named_in
 from natgauge.gateways.ways import emptying_of, starting, stopping
 from natgauge.inputs.question import DeviceOptions
 from natgauge.interruption import uninterrupted
@@ -456,5 +456,10 @@ class Gateway:
 
 
 def _said(result: CommandResult, snippet: str) -> str:
-    """Return the last words of a snippet that failed; of a silent one, its exit status and its text."""
-    return result.said or f"exit status {result.status}, and it said nothing: {in_a_line(snippet)}"
+    """Return the last words of a snippet that failed; of a silent one, its exit status and its text.
+
+    A program that reads the snippet's only file as its input calls it so, and a reader knows it by its name.
+    """
+    files = named_in(snippet)
+    said = result.said.replace("/dev/stdin:", f"{files[0]}:") if len(files) == 1 else result.said
+    return said or f"exit status {result.status}, and it said nothing: {in_a_line(snippet)}"
