@@ -29,10 +29,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_percent
 from natgauge.figure_text import number as written
-from natgauge.inputs.checks import paced
+from natgauge.inputs.checks import paced, wrong
 from natgauge.inputs.input import chosen
 from natgauge.metrics.loads import BACK_TO_BACK
 from natgauge.notes import Note
@@ -89,14 +88,9 @@ class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.placement == "shared":
-            raise UsageError(
-                "placement: shared has no queue before the device, so a burst says nothing; choose isolated",
-                at="placement",
-            )
+            raise wrong("placement", "shared has no queue before the device, so a burst says nothing; choose isolated")
         if not self.is_balanced:
-            raise UsageError(
-                "down share: a burst has equally many frames in each direction; leave it out", at="down_share"
-            )
+            raise wrong("down_share", "a burst has equally many frames in each direction; leave it out")
 
     @property
     def unused(self) -> dict[str, str]:

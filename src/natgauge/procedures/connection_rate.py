@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from natgauge.errors import UsageError
 from natgauge.figure_text import number as written
+from natgauge.inputs.checks import wrong
 from natgauge.metrics.connections import CONNECTION_RATE, CONNECTIONS_COUNTED, CONNECTIONS_EXPECTED
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -49,9 +49,7 @@ class ConnectionRateSettings(DrawSettings, SearchSettings):
         if self.order == DRAWN:
             return
         if self.draws is not None:
-            raise UsageError(
-                f"draws: order {self.order} draws nothing; leave draws out, or choose order {DRAWN}", at="draws"
-            )
+            raise wrong("draws", f"order {self.order} draws nothing; leave draws out, or choose order {DRAWN}")
         # Nothing is drawn from them, so they move no figure.
         object.__setattr__(self, "four_tuples", None)
 

@@ -22,8 +22,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent, number
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability, CountAt
 from natgauge.metrics.connections import EXPIRY
@@ -63,10 +64,10 @@ class ExpirySettings(Phase1Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.connections < LEAST_CONNECTIONS:
-            raise UsageError(
-                f"connections: {self.connections}: the expiry of so few says when each was opened, not how fast the "
-                f"device forgets; give {LEAST_CONNECTIONS} or more",
-                at="connections",
+            raise wrong(
+                "connections",
+                f"{self.connections}: the expiry of so few says when each was opened, not how fast the device forgets; "
+                f"give {LEAST_CONNECTIONS} or more",
             )
 
     @property

@@ -20,7 +20,7 @@ from typing import Any, Final
 from natgauge.churn import leaving, most_new
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_full, number
-from natgauge.inputs.checks import MOST_RATE, in_range
+from natgauge.inputs.checks import MOST_RATE, in_range, wrong
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.loads import MIXED_LOAD, NEW_SHARE
@@ -83,18 +83,17 @@ class MixedLoadSettings(MixedSettings):
         if self.new_rate is None:
             return
         if self.new_share is not None:
-            raise UsageError(
-                f"new share: {self.new_share:g}, but new rate is {self.new_rate:g} connections/s at every frame rate; "
-                "leave one of both out",
-                at="new_share",
+            raise wrong(
+                "new_share",
+                f"{self.new_share:g}, but new rate is {self.new_rate:g} connections/s at every frame rate; leave one "
+                "of both out",
             )
         if not self.new_rate and self.floods:
-            raise UsageError(
-                f"flood share: {self.flood_share:g} of all new connections, but none is new; leave one of both out",
-                at="flood_share",
+            raise wrong(
+                "flood_share", f"{self.flood_share:g} of all new connections, but none is new; leave one of both out"
             )
         if not self.new_rate and self.life_seconds is not None:
-            raise UsageError("life seconds: no connection is new, so none leaves; leave it out", at="life_seconds")
+            raise wrong("life_seconds", "no connection is new, so none leaves; leave it out")
         self._refuse_few_four_tuples(0.0, "new_rate")
 
     def refuse_unlike(self, sources: int, timeout: int | None) -> None:
@@ -126,16 +125,16 @@ class MixedLoadSettings(MixedSettings):
         if self.new_rate == 0 or self.life_seconds is not None:
             return
         if self.connections < LEAST_OPEN:
-            raise UsageError(
-                f"connections: {self.connections}, but fewer than {LEAST_OPEN} open ones cannot be replaced while some "
-                "get frames; give more",
-                at="connections",
+            raise wrong(
+                "connections",
+                f"{self.connections}, but fewer than {LEAST_OPEN} open ones cannot be replaced while some get frames; "
+                "give more",
             )
         if self.new_rate is not None and self.new_rate > self.most_new:
-            raise UsageError(
-                f"new rate: {self.new_rate:g} connections/s, but {self.connections} open ones can be replaced by no "
-                f"more than {self.most_new:,.0f}/s while some get frames; give a lower one, or more connections",
-                at="new_rate",
+            raise wrong(
+                "new_rate",
+                f"{self.new_rate:g} connections/s, but {self.connections} open ones can be replaced by no more than "
+                f"{self.most_new:,.0f}/s while some get frames; give a lower one, or more connections",
             )
 
     def needs(self) -> frozenset[Ability]:

@@ -33,7 +33,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError
 from natgauge.figure_text import at_most, in_percent, number, with_noun
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
@@ -116,37 +116,37 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.foreground_share < 1:
-            raise UsageError(
-                f"foreground share: {in_percent(self.foreground_share)}: native IPv6 may come through while nothing is "
-                "translated, and would end the silence; leave it out",
-                at="foreground_share",
+            raise wrong(
+                "foreground_share",
+                f"{in_percent(self.foreground_share)}: native IPv6 may come through while nothing is translated, and "
+                "would end the silence; leave it out",
             )
         if self.before_seconds >= self.trial_seconds:
-            raise UsageError(
-                f"before seconds: {self.before_seconds:g} s leave nothing of the trial's {self.trial_seconds:g} s; "
-                "give more trial seconds",
-                at="before_seconds",
+            raise wrong(
+                "before_seconds",
+                f"{self.before_seconds:g} s leave nothing of the trial's {self.trial_seconds:g} s; give more trial "
+                "seconds",
             )
         if self.reset_command is None and self.reset_kind != "process":
-            raise UsageError(
-                f"reset kind: {self.reset_kind}: natgauge resets a process only; give --reset-command, a shell command "
-                "on this host",
-                at="reset_kind",
+            raise wrong(
+                "reset_kind",
+                f"{self.reset_kind}: natgauge resets a process only; give --reset-command, a shell command on "
+                "this host",
             )
         if self.reset_command is not None and not self.reset_command.strip():
             raise wrong("reset_command", "is empty; name a shell command, or leave it out")
         if self.power_off_seconds and self.reset_kind != "power":
-            raise UsageError(
-                f"power off seconds: {self.power_off_seconds:g}: a reset of the {self.reset_kind} leaves the power on; "
-                "leave it out, or give --reset-kind power",
-                at="power_off_seconds",
+            raise wrong(
+                "power_off_seconds",
+                f"{self.power_off_seconds:g}: a reset of the {self.reset_kind} leaves the power on; leave it out, or "
+                "give --reset-kind power",
             )
 
         if self.before_seconds + self.power_off_seconds >= self.trial_seconds:
-            raise UsageError(
-                f"power off seconds: {self.power_off_seconds:g} s leave nothing of the {self.trial_seconds:g} s "
-                f"of the trial after {self.before_seconds:g} s before the reset; give more trial seconds",
-                at="power_off_seconds",
+            raise wrong(
+                "power_off_seconds",
+                f"{self.power_off_seconds:g} s leave nothing of the {self.trial_seconds:g} s of the trial after "
+                f"{self.before_seconds:g} s before the reset; give more trial seconds",
             )
 
     def needs(self) -> frozenset[Ability]:

@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError
 from natgauge.figure_text import number as written
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.loads import JUDGED, STABILITY
@@ -69,10 +70,10 @@ class StabilitySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
         """Refuse more periods than a result may have rows."""
         super().__post_init__()
         if self.periods > MOST_PERIODS:
-            raise UsageError(
-                f"hours: {self.hours:g} h are {self.periods} periods of {self.trial_seconds:g} s, more than "
-                f"{MOST_PERIODS}; give more --trial-seconds",
-                at="hours",
+            raise wrong(
+                "hours",
+                f"{self.hours:g} h are {self.periods} periods of {self.trial_seconds:g} s, more than {MOST_PERIODS}; "
+                "give more --trial-seconds",
             )
 
     @property

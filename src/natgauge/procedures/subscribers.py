@@ -24,7 +24,7 @@ from typing import Any, Final
 from natgauge.churn import IDLE_DRAWS, leaving
 from natgauge.errors import UsageError
 from natgauge.ethernet import tag_octets
-from natgauge.inputs.checks import whole
+from natgauge.inputs.checks import whole, wrong
 from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.inputs.input import chosen
 from natgauge.inputs.question import MIXES, RANGES
@@ -81,15 +81,14 @@ class SubscribersSettings(MixedSettings):
         """Refuse a profile that is none, and one without frames."""
         super().__post_init__()
         if self.floods and not self.profile_of_one.new_per_second:
-            raise UsageError(
-                f"flood share: {self.flood_share:g} of all new connections, but {self.subscriber} opens none; leave it "
-                "out",
-                at="flood_share",
+            raise wrong(
+                "flood_share",
+                f"{self.flood_share:g} of all new connections, but {self.subscriber} opens none; leave it out",
             )
         if not self.each(None).frames:
-            raise UsageError(
-                f"subscriber: {self.subscriber} has no frames, so it is a rate of connections; measure connection-rate",
-                at="subscriber",
+            raise wrong(
+                "subscriber",
+                f"{self.subscriber} has no frames, so it is a rate of connections; measure connection-rate",
             )
 
     @classmethod
@@ -136,10 +135,10 @@ class SubscribersSettings(MixedSettings):
     def refuse_unlike(self, sources: int, timeout: int | None) -> None:
         """Refuse more subscribers than the ranges hold, and connections that the device forgets while they are open."""
         if sources > 1 and self.most_subscribers is not None and self.most_subscribers > sources:
-            raise UsageError(
-                f"most subscribers: {self.most_subscribers}, but the traffic has {sources}, each with an address or a "
-                f"customer edge of its own; give {_MORE_HOSTS}, or a smaller number",
-                at="most_subscribers",
+            raise wrong(
+                "most_subscribers",
+                f"{self.most_subscribers}, but the traffic has {sources}, each with an address or a customer edge of "
+                f"its own; give {_MORE_HOSTS}, or a smaller number",
             )
         self.refuse_few_four_tuples(sources, timeout)
         profile = self.profile_of_one
@@ -148,11 +147,11 @@ class SubscribersSettings(MixedSettings):
             return
         idle = IDLE_DRAWS * profile.connections / (profile.up + profile.down)
         if timeout is not None and min(profile.life, idle) > timeout:
-            raise UsageError(
-                f"subscriber: {self.subscriber}: a connection lives {profile.life:g} s and may be without a frame for "
-                f"{idle:.0f} s, but the device forgets it after {timeout} s; give more frames, fewer connections, or a "
-                "longer --udp-timeout",
-                at="subscriber",
+            raise wrong(
+                "subscriber",
+                f"{self.subscriber}: a connection lives {profile.life:g} s and may be without a frame for {idle:.0f} "
+                f"s, but the device forgets it after {timeout} s; give more frames, fewer connections, or a longer "
+                "--udp-timeout",
             )
 
     def refuse_few_four_tuples(self, sources: int, timeout: int | None) -> None:
@@ -167,11 +166,10 @@ class SubscribersSettings(MixedSettings):
             )
         all_take = math.ceil(self.each(timeout).times(sources).four_tuples(self.trial_seconds))
         if sources > 1 and all_take > self.space:
-            raise UsageError(
-                f"connections: a subscriber takes {math.ceil(all_take / sources)}, each of the {sources} of the "
-                f"traffic has {self.space // sources} four tuples; give at least {all_take} connections, or fewer "
-                "subscribers",
-                at="connections",
+            raise wrong(
+                "connections",
+                f"a subscriber takes {math.ceil(all_take / sources)}, each of the {sources} of the traffic has "
+                f"{self.space // sources} four tuples; give at least {all_take} connections, or fewer subscribers",
             )
 
     def most_opened(self, top: float, sources: int, timeout: int | None) -> int:

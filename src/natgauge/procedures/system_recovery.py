@@ -20,8 +20,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent, number
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.times import SYSTEM_RECOVERY
@@ -61,9 +62,7 @@ class SystemRecoverySettings(ThroughputShareSettings, Phase2Settings, Phase1Sett
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.placement == "shared":
-            raise UsageError(
-                "placement: shared loses nothing under overload, so nothing recovers; choose isolated", at="placement"
-            )
+            raise wrong("placement", "shared loses nothing under overload, so nothing recovers; choose isolated")
 
     @property
     def phase2_seconds(self) -> float:

@@ -34,8 +34,8 @@ from typing import Literal
 
 from natgauge.causes.cause import FULL, Cause, of_share
 from natgauge.causes.full_table import FullTable
-from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.checks import whole
+from natgauge.errors import BrokenError
+from natgauge.inputs.checks import whole, wrong
 from natgauge.inputs.input import chosen
 from natgauge.metrics.connections import TABLE_CAPACITY
 from natgauge.notes import Note
@@ -110,14 +110,10 @@ class TableCapacitySettings(validation.ValidationSettings):
         if self.safe_connections is not None:
             whole("safe connections", self.safe_connections, 1, self.connections)
         if self.state not in {"established", "half-open"}:
-            raise UsageError(
-                f"state: {self.state} connections are closed, and no query shows them; choose half-open", at="state"
-            )
+            raise wrong("state", f"{self.state} connections are closed, and no query shows them; choose half-open")
         whole("capacity error", self.capacity_error, 1, self.connections, "connections")
         if self.order == "with-replacement":
-            raise UsageError(
-                "order: with-replacement draws four tuples twice, so they cannot be counted; choose another", at="order"
-            )
+            raise wrong("order", "with-replacement draws four tuples twice, so they cannot be counted; choose another")
 
     @property
     def fills_table(self) -> bool:

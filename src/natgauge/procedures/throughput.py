@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from natgauge.errors import UsageError
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
 from natgauge.metrics.goals import Preset, criteria
 from natgauge.metrics.loads import THROUGHPUT
@@ -53,18 +53,18 @@ class ThroughputSettings(ModifiedSettings, Phase1Settings, SearchSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.groups > 1 and self.search == "mlrsearch":
-            raise UsageError(
-                f"groups: {self.groups}: mlrsearch takes shares of all frames of a trial, most of which are sent "
-                "before the last group begins; choose the search binary",
-                at="groups",
+            raise wrong(
+                "groups",
+                f"{self.groups}: mlrsearch takes shares of all frames of a trial, most of which are sent before the "
+                "last group begins; choose the search binary",
             )
         if self.search == "binary":
             if self.goals != "rfc2544":
-                raise UsageError(f"goals: {self.goals} needs the search mlrsearch", at="goals")
+                raise wrong("goals", f"{self.goals} needs the search mlrsearch")
         elif self.error.share is None:
-            raise UsageError(f"error: {self.error} is a rate; mlrsearch needs a share, such as 1%", at="error")
+            raise wrong("error", f"{self.error} is a rate; mlrsearch needs a share, such as 1%")
         elif self.loss_tolerance:
-            raise UsageError("loss tolerance: mlrsearch has goals instead; choose goals ndr-pdr", at="loss_tolerance")
+            raise wrong("loss_tolerance", "mlrsearch has goals instead; choose goals ndr-pdr")
 
     @property
     def unused(self) -> dict[str, str]:

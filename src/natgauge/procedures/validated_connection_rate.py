@@ -18,9 +18,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from natgauge.errors import UsageError
 from natgauge.figure_text import number as written
 from natgauge.figure_text import with_noun
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
 from natgauge.metrics.connections import VALIDATED_CONNECTION_RATE
 from natgauge.notes import Note
@@ -54,10 +54,10 @@ class ValidatedConnectionRateSettings(ValidationSettings, SearchSettings):
         """Refuse a second rule for r where alpha is fixed."""
         super().__post_init__()
         if self.failed_validation == "fail" and self.download_rate is not None:
-            raise UsageError(
-                "download rate: would lower the validation rate, which failed validation fail fixes at alpha times the "
-                "connection rate; leave one out",
-                at="download_rate",
+            raise wrong(
+                "download_rate",
+                "would lower the validation rate, which failed validation fail fixes at alpha times the connection "
+                "rate; leave one out",
             )
 
 

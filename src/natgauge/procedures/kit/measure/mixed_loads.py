@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from natgauge.causes.cause import FULL, of_share
 from natgauge.churn import LEAST_GUARD_SECONDS, Churn
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError
 from natgauge.ethernet import FRAME_OVERHEAD, frames_of_new, tag_octets
 from natgauge.figure_text import number
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.inputs.input import chosen
 from natgauge.metrics.shared_figures import (
@@ -199,9 +200,8 @@ class MixedSettings(Phase1Settings, SearchSettings):
         """Refuse draws: new connections are counted."""
         super().__post_init__()
         if self.order == "with-replacement":
-            raise UsageError(
-                "order: with-replacement draws four tuples twice, so new ones cannot be counted; choose another",
-                at="order",
+            raise wrong(
+                "order", "with-replacement draws four tuples twice, so new ones cannot be counted; choose another"
             )
 
     @property
