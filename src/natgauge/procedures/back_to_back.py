@@ -146,8 +146,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
             f"the burst is of less than {written(repetition.upper)} frames; "
             f"{written(self.late)} and less could not be sent at their rate"
         )
-        note = Note("undecided", text)
-        return replace(repetition, limited_by="tester", notes=(*repetition.notes, note))
+        return replace(repetition, limited_by="tester").adding(Note("undecided", text))
 
     def _slowed_down(self) -> list[Attempt]:
         """Lower the rate to what the tester reaches in this lab; the bursts that were too slow."""

@@ -19,7 +19,7 @@ tolerated lag has the same effect; `kit.search.late_frames` limits it, and refus
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from natgauge.figure_text import number as written
 from natgauge.inputs.checks import wrong
@@ -89,9 +89,7 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
         if counted is not None:
             figures[CONNECTIONS_COUNTED] = float(counted)
             text += f"; the device counted {counted}"
-        return replace(
-            repetition, figures={**repetition.figures, **figures}, notes=(*repetition.notes, Note("method", text))
-        )
+        return repetition.adding(Note("method", text), **figures)
 
 
 PROCEDURE = Procedure(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -226,7 +226,7 @@ class _MixedLoad(MixedLoad[MixedLoadSettings]):
             f"{first} connections were open instead of {number(load.open)}, each for {number(first / load.new)} s: "
             "with fewer, none would get frames while they are replaced"
         )
-        return replace(repetition, notes=(*repetition.notes, Note("method", text)))
+        return repetition.adding(Note("method", text))
 
     def span(self) -> SearchSpan:
         top = self.top

@@ -298,14 +298,14 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
                 f"{round(load.open)} of the subscribers: {seconds:g} s of phase 2 are about as long as the device "
                 "keeps a connection; use shorter trials"
             )
-            return replace(repetition, notes=(*repetition.notes, Note("method", text)))
+            return repetition.adding(Note("method", text))
         if last >= wanted:
             return repetition
         text = (
             f"phase 1 opened {last} connections instead of {wanted}, which would have taken longer than "
             f"{_LONGEST_PHASE1:g} s; the table has room for more than twice as many"
         )
-        return replace(repetition, notes=(*repetition.notes, Note("method", text)))
+        return repetition.adding(Note("method", text))
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         """Return what several source addresses use of their ports, and how long the device keeps what left.

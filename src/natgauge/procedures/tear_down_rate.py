@@ -123,8 +123,7 @@ class _ClosingRate(HeldConnections[TearDownRateSettings], SearchedRate[TearDownR
         repetition = super().search_once(known)
         passed = [one.outcome for one in repetition.attempts if one.outcome.verdict is Verdict.PASS]
         left = [one.table_count for one in passed if one.table_count is not None]
-        figures = {**repetition.figures, **({ENTRIES_LEFT: float(left[-1])} if left else {})}
-        return replace(repetition, figures=figures)
+        return repetition.adding(**{ENTRIES_LEFT: float(left[-1])}) if left else repetition
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         how = "FIN, FIN-ACK and ACK" if self.settings.close == "fin" else "a reset"

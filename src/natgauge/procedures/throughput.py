@@ -130,7 +130,7 @@ class _Throughput(HeldRate[ThroughputSettings]):
             unit = self.settings.rate_unit
             found = cut_off(self.judged, unit, error)
             few = rare_loss.untried(self.judged, found.upper, self.settings.error.share or 0.0, unit)
-            return replace(found, notes=(*found.notes, *mlr_search.with_remedy(few)))
+            return found.adding(*mlr_search.with_remedy(few))
 
 
 def _mlr_plan(settings: ThroughputSettings, span: SearchSpan, known: float | None, draw: float) -> mlr_search.MlrPlan:

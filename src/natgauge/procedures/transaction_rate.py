@@ -20,7 +20,7 @@ table. A device that is to sustain R transactions/s for longer needs a table of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from natgauge.figure_text import at_most
 from natgauge.inputs.input import chosen
@@ -68,11 +68,7 @@ class _TransactionRate(SearchedRate[TransactionRateSettings]):
         entries = repetition.value * seconds
         needed = f"this rate for longer needs {at_most(entries)} entries"
         text = f"the device keeps a closed connection for {seconds} s: {needed}"
-        return replace(
-            repetition,
-            figures={**repetition.figures, LINGERING_ENTRIES: entries},
-            notes=(*repetition.notes, Note("method", text)),
-        )
+        return repetition.adding(Note("method", text), **{LINGERING_ENTRIES: entries})
 
 
 PROCEDURE = Procedure(

@@ -76,14 +76,9 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
         self.validation_rates.clear()
         repetition = super().search_once(known)
         validation_rate = self.validation_rates.get(repetition.value)
-        figures = (
-            {}
-            if validation_rate is None
-            else {"validation_rate": validation_rate, "alpha": validation_rate / repetition.value}
-        )
-        return replace(
-            repetition, figures={**repetition.figures, **figures}, notes=(*repetition.notes, *self._asking_notes())
-        )
+        if validation_rate is not None:
+            repetition = repetition.adding(validation_rate=validation_rate, alpha=validation_rate / repetition.value)
+        return repetition.adding(*self._asking_notes())
 
     # Phase 1 is the shorter one, as connections are asked no faster than they were established.
 

@@ -54,13 +54,9 @@ def beside_flood(
         f"{wanted:,.0f} connections/s of one host are more than its four tuples, or half of the tester's frames, "
         f"allow; it opened {flood:,.0f}: name more --destination-ports"
     )
-    return replace(
-        beside,
-        attempts=attempts,
-        trials=verdict_counts(attempts),
-        figures={**beside.figures, **figures, **_lost_at(tried)},
-        notes=(*beside.notes, *([Note("search", less)] if flood < wanted else []), *_of_first(alone)),
-    )
+    notes = [*([Note("search", less)] if flood < wanted else []), *_of_first(alone)]
+    every = replace(beside, attempts=attempts, trials=verdict_counts(attempts))
+    return every.adding(*notes, **figures, **_lost_at(tried))
 
 
 def _upper(searched: Measurement) -> float | None:

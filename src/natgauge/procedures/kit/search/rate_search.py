@@ -243,7 +243,7 @@ class SearchedRate(Repetitions[SearchT]):
         seconds = self.seconds(repetition.value)
         if self.settings.placement == "shared":
             late_frames.refuse_short(seconds, repetition.value, self.settings.error, self.length())
-        return replace(repetition, figures={**repetition.figures, TRIAL_SECONDS: seconds})
+        return repetition.adding(**{TRIAL_SECONDS: seconds})
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         """Return notes on the effects of the tolerated loss, queues and the tolerated lag on the rate."""
