@@ -140,8 +140,8 @@ def without_search(parameters: Parameters) -> Parameters:
 
 def with_conduct(parameters: Parameters, conduct: Mapping[str, Any]) -> Parameters:
     """Add the number of labs of the repetitions, and the seed and start time of each repetition."""
-    groups = {group: dict(getattr(parameters, group)) for group in GROUPS}
-    return Parameters.grouped(**{**groups, "place": {**groups["place"], **plain(conduct)}})
+    groups = {group: getattr(parameters, group) for group in GROUPS}
+    return Parameters.grouped(**{**groups, "place": {**parameters.place, **plain(conduct)}})
 
 
 def with_receiver(parameters: Parameters, seconds: float | None) -> Parameters:

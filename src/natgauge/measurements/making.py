@@ -68,10 +68,7 @@ def make(
         parameters=parameters,
         notes=(
             *measured.notes,
-            *_method(parameters),
-            *_own_work(measured, parameters),
-            *_log_work(parameters),
-            *_remarks(parameters),
+            *_remarks(measured, parameters),
             *_unknown_core_work(measured, parameters),
             *chain_notes(measured.unit, figures, parameters),
         ),
@@ -82,14 +79,11 @@ def make(
     return result if threshold is None else result.model_copy(update={"threshold": threshold})
 
 
-def _method(parameters: Parameters) -> Iterator[Note]:
-    """Yield how the figure follows from the RFC, for test frames that the RFC does not have."""
-    text = METHODS.get(str(parameters.get("transport")))
-    if text is not None:
+def _remarks(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
+    """Yield what follows from the parameters: of the method, the tester's own work, and what lab and device remark."""
+    # How the figure follows from the RFC, for test frames that the RFC does not have.
+    if (text := METHODS.get(str(parameters.get("transport")))) is not None:
         yield Note("method", text)
-
-
-def _own_work(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
     rate = frames_in_all(measured.summary.median, measured.figures, parameters)
     work = own_work(measured.metric, rate, parameters)
     if work is not None:
@@ -98,15 +92,8 @@ def _own_work(measured: MeasurementResult, parameters: Parameters) -> Iterator[N
             f"{in_percent(work.share)}, so the rate is lower than the device's own"
         )
         yield Note("tester", text, value=work.share)
-
-
-def _log_work(parameters: Parameters) -> Iterator[Note]:
-    """Yield what the work of a log's programs is not in."""
     if (text := log_work(parameters)) is not None:
         yield Note("device", text)
-
-
-def _remarks(parameters: Parameters) -> Iterator[Note]:
     words: tuple[tuple[str, NoteWord], ...] = (("port_remarks", "tester"), ("device_remarks", "device"))
     for name, word in words:
         remarks = parameters.get(name)

@@ -254,9 +254,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
 
     def _sent_rate(self, repetition: Measurement) -> float:
         """The lowest rate in frames/s at which the burst that is the answer was really sent."""
-        passed = [attempt.outcome for attempt in repetition.attempts if attempt.load == repetition.value]
-        shares = [_share_of_rate(outcome) for outcome in passed if outcome.verdict is Verdict.PASS]
-        return self.rate * min(shares, default=1.0)
+        return self.rate * min(map(_share_of_rate, repetition.passed), default=1.0)
 
 
 def _least_received(outcome: Trial) -> float | None:

@@ -25,7 +25,6 @@ from natgauge.figure_text import number as written
 from natgauge.inputs.checks import wrong
 from natgauge.metrics.connections import CONNECTION_RATE, CONNECTIONS_COUNTED, CONNECTIONS_EXPECTED
 from natgauge.notes import Note
-from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.draws import DrawSettings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.device_figures import with_handshakes
@@ -33,8 +32,7 @@ from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings, expected_rate
-from natgauge.trials import Trial
-from natgauge.words import DRAWN, Verdict
+from natgauge.words import DRAWN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,18 +58,10 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
     def __init__(self, runner: TrialRunner, settings: ConnectionRateSettings) -> None:
         super().__init__(runner, settings)
         self.expected = expected_rate(runner, settings, "new")
-        self._counted: dict[float, int] = {}
 
     def search_once(self, known: float | None) -> Measurement:
-        self._counted.clear()
         repetition = with_handshakes(super().search_once(known))
         return repetition if self.settings.order != DRAWN else self._with_drawn(repetition)
-
-    def probe(self, rate: float, _short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
-        outcome = super().probe(rate, _short, bounds)
-        if outcome.verdict is Verdict.PASS and outcome.table_count is not None:
-            self._counted[rate] = outcome.table_count
-        return outcome
 
     def length(self) -> late_frames.Length:
         return late_frames.of_connections(
@@ -80,15 +70,16 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
 
     def _with_drawn(self, repetition: Measurement) -> Measurement:
         """Add the expected number of connections, and the counted number of the trial that gave the value."""
-        settings, counted = self.settings, self._counted.get(repetition.value)
+        settings = self.settings
+        counted = [trial.table_count for trial in repetition.passed if trial.table_count is not None]
         figures = {CONNECTIONS_EXPECTED: settings.expected_connections}
         text = (
             f"{settings.phase1_frames} draws out of {settings.space} four tuples open "
             f"{written(settings.expected_connections)} connections on average"
         )
-        if counted is not None:
-            figures[CONNECTIONS_COUNTED] = float(counted)
-            text += f"; the device counted {counted}"
+        if counted:
+            figures[CONNECTIONS_COUNTED] = float(counted[-1])
+            text += f"; the device counted {counted[-1]}"
         return repetition.adding(Note("method", text), **figures)
 
 

@@ -15,6 +15,7 @@ own delay is reported, not subtracted.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from natgauge.delays import Delays
@@ -22,7 +23,7 @@ from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.times import LATENCY, RFC_TAGS
-from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, DelaySettings, Timing, delays_read_by
+from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, DelaySettings, TimedTrials, Timing
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.delay_statistics import TYPICAL, WORST_CASE, percentile_within, typical_ends
 from natgauge.trials import TrialPlan
@@ -85,7 +86,9 @@ def read(delays: Delays) -> dict[str, float]:
 PROCEDURE = Procedure(
     LATENCY,
     settings=LatencySettings,
-    start=delays_read_by(Timing(LATENCY.name, LATENCY.value_figure, read, PERCENTILES, OTHERS, typical_ends)),
+    start=partial(
+        TimedTrials, timing=Timing(LATENCY.name, LATENCY.value_figure, read, PERCENTILES, OTHERS, typical_ends)
+    ),
     profiles={
         "quick": {"loads": "100%,50%"},
         # RFC 8219 section 7.2: 500 tags of a stream of 120 s, at the throughput.

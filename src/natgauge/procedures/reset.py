@@ -184,7 +184,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
         restart = _restart_of(outcome)
         off = self.settings.power_off_seconds
         figures: dict[str, float] = {"restart_ms": (restart.ended - restart.began) * 1000}
-        silences, outages = {}, []
+        silences, outages = list[float](), list[Outage]()
         notes = _repeats(tried)
         lost = any(_interrupted(counts, resets[direction]) for direction, counts in outcome.phase2.items())
         notes += _strays(outcome, resets) if lost else [self._no_outage(outcome, resets)]
@@ -192,21 +192,21 @@ class _ResetTime(HeldConnections[ResetSettings]):
             who, name, reset = origin(direction), direction.value, resets[direction]
             if lost and not _interrupted(counts, reset):
                 # The other direction was interrupted for longer than the gap between two frames, this one was not.
-                begin = end = reset.began
+                silence = _Span(reset.began, reset.began)
             else:
-                begin, end = _silence(who, counts, reset)
+                silence = _silence(who, counts, reset)
                 notes += _late(who, counts, reset)
-            if end - begin < off:
+            if silence.seconds < off:
                 raise BrokenError(
-                    f"{RESET}: the silence {who} lasted {end - begin:.3g} s, less than the power was off, "
+                    f"{RESET}: the silence {who} lasted {silence.seconds:.3g} s, less than the power was off, "
                     f"{off:g} s; see what the reset command does"
                 )
-            silences[direction] = end - begin - off
-            if end > begin:
-                outages.append(Outage(begin - reset.began, end - begin, lost=lost))
-            figures[f"silence_ms_from_{name}"] = silences[direction] * 1000
+            silences.append(silence.seconds - off)
+            if silence.seconds > 0:
+                outages.append(Outage(silence.begin - reset.began, silence.seconds, lost=lost))
+            figures[f"silence_ms_from_{name}"] = silences[-1] * 1000
             if lost:
-                figures[f"back_after_ms_from_{name}"] = (end - reset.began - off) * 1000
+                figures[f"back_after_ms_from_{name}"] = (silence.end - reset.began - off) * 1000
             figures[f"loss_ms_from_{name}"] = (counts.lost / reset.rate - off) * 1000
             figures[f"untranslated_frames_from_{name}"] = float(counts.untranslated)
             if counts.untranslated:
@@ -221,7 +221,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
                 figures["surviving_percent"] = share * 100
         # A silence of frames that were only late is the tester's or its host's: the outage was no longer.
         limit: LimitedBy = "device" if lost and tried.decided else "host"
-        return self.measurement(max(silences.values()) * 1000, limited_by=limit, figures=figures, notes=notes)
+        return self.measurement(max(silences) * 1000, limited_by=limit, figures=figures, notes=notes)
 
     def _restarted(self) -> Trial:
         """Run a trial in which the device is restarted."""
@@ -333,9 +333,8 @@ def surviving_share(outcome: Trial, seconds: float, rate: float, first: Outage, 
     """
     counts = outcome.phase2[Direction.RESPONDER]
     received = counts.received_frames / usual
-    restart, silence, last = outcome.restart or Restart(0.0, 0.0), counts.longest_silence, _last_lost(counts)
-    # Where some frames were not made, the engine does not know when the others were lost.
-    is_known = counts.last_lost_ns is not None or not counts.lost
+    restart, silence, last = outcome.restart or Restart(0.0, 0.0), _longest(counts), _last_lost(counts)
+    is_known = _knows_when(counts)
     if is_known and first.lost and last < restart.began:
         text = "what survives is not known: the reset command interrupted nothing when it ran again; let it move back"
         return Note("device", text)
@@ -345,10 +344,9 @@ def surviving_share(outcome: Trial, seconds: float, rate: float, first: Outage, 
     begin = restart.began + max(first.after, 0.0)
     end, doubt = begin + first.seconds, EARLY_SECONDS + max(first.after, 0.0) * UNSTEADY_SHARE
     latest = max(begin + doubt, restart.ended)
-    is_seen = silence is not None and begin - doubt <= silence.from_ns / 1e9 <= latest
     # Elsewhere, or much shorter, the longest silence is the tester's.
-    if silence is not None and is_seen and silence.to_ns - silence.from_ns >= SAME_SHARE * first.seconds * 1e9:
-        begin, end = silence.from_ns / 1e9, silence.to_ns / 1e9
+    if silence and begin - doubt <= silence.begin <= latest and silence.seconds >= SAME_SHARE * first.seconds:
+        begin, end = silence.begin, silence.end
     elif received <= rate * latest:
         return 0.0
     elif begin > restart.ended + EARLY_SECONDS:
@@ -554,8 +552,8 @@ def _lost_span(counts: StreamCounts, reset: _Reset) -> _Span | None:
     return longest
 
 
-def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, float]:
-    """Return when the silence of the reset began and ended, in seconds of phase 2.
+def _silence(who: str, counts: StreamCounts, reset: _Reset) -> _Span:
+    """Return the silence of the reset.
 
     Of a direction without an outage after the reset, it is the longest one: the outage was no longer.
     """
@@ -563,17 +561,16 @@ def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, floa
     found = _lost_span(counts, reset) if interrupted else _longest(counts)
     if found is None:
         raise BrokenError(f"{RESET}: nothing came {who}")
-    begin, end = found.begin, found.end
     if not interrupted:
-        return begin, end
+        return found
     # A silence that nothing ends is none between two arrivals, but it loses all that is sent after the reset.
-    if end >= (1 - TAIL_SHARE) * reset.over or counts.lost >= (1 - TAIL_SHARE) * reset.left * reset.rate:
+    if found.end >= (1 - TAIL_SHARE) * reset.over or counts.lost >= (1 - TAIL_SHARE) * reset.left * reset.rate:
         raise BrokenError(
             f"{RESET}: frames {who} were not back {number(reset.left)} s after the reset; give more trial seconds"
         )
-    if end < reset.began - EARLY_SECONDS:
+    if found.end < reset.began - EARLY_SECONDS:
         raise BrokenError(f"{RESET}: the longest silence {who} was before the reset: it did not interrupt")
-    return begin, end
+    return found
 
 
 PROCEDURE = Procedure(

@@ -122,7 +122,11 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
         strays = {who: _strays(counts.lost_after_step, change, over) for who, counts in outcome.phase2.items()}
         each = {who: strays[who].after if strays[who].frames else seconds for who, seconds in longest.items()}
         self._refuse_unknown(outcome, each)
-        notes, limit = _doubts(outcome, longest)
+        notes: list[Note] = []
+        limit: LimitedBy = "host" if _doubtful(outcome, longest) else "device"
+        if limit == "host":
+            text = "stalls lost frames of every trial, maybe the last one: the device may recover sooner"
+            notes.append(Note("trials", text))
         if tried.trials > 1:
             text = f"{tried.trials - 1} trials were repeated, because stalls may have lost their last frame"
             notes.append(Note("trials", text, tried.trials - 1))
@@ -201,13 +205,6 @@ def _strays(lost: LostAfterStep | None, change: float, over: float) -> _Strays:
 
 def _doubtful(outcome: Trial, each: Mapping[Direction, float]) -> bool:
     return outcome.excused_frames > 0 and max(each.values()) > 0
-
-
-def _doubts(outcome: Trial, each: Mapping[Direction, float]) -> tuple[list[Note], LimitedBy]:
-    if _doubtful(outcome, each):
-        text = "stalls lost frames of every trial, maybe the last one: the device may recover sooner"
-        return [Note("trials", text)], "host"
-    return [], "device"
 
 
 PROCEDURE = Procedure(

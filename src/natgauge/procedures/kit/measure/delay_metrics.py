@@ -38,7 +38,7 @@ from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.records.repetition import Row
-from natgauge.trials import LEAST_WATCHED_SECONDS, Direction, Trial, TrialPlan, together
+from natgauge.trials import LEAST_WATCHED_SECONDS, Trial, TrialPlan, together
 from natgauge.words import Placement, Verdict, origin
 
 if TYPE_CHECKING:
@@ -163,25 +163,13 @@ class Timing:
                 value, without = figures[name], figures.get(_without_stalls(name))
                 if without is None or abs(value - without) > BUCKET_WIDTH * abs(value):
                     whose = f" {origin(direction)}" if len(outcome.delays) > 1 else ""
-                    moved.append(Moved(_in_words(name) + whose, value, without))
+                    said = _SAID.get(name, name.removesuffix("_us").replace("_", " "))
+                    moved.append(Moved(said + whose, value, without))
         return moved
 
 
-def delays_read_by(timing: Timing) -> Callable[[TrialRunner, DelaySettingsT], _TimedTrials[DelaySettingsT]]:
-    """The start of a metric: delays at each load; the value is the headline of the highest, the worst direction, in us.
-
-    It raises BrokenError where no phase 1 works, the device forwards nothing without loss, or no trial at the highest
-    load measures the device.
-    """
-
-    def start(runner: TrialRunner, settings: DelaySettingsT) -> _TimedTrials[DelaySettingsT]:
-        return _TimedTrials(runner, settings, timing)
-
-    return start
-
-
-class _TimedTrials(HeldConnections[DelaySettingsT]):
-    """Measures delays at each load."""
+class TimedTrials(HeldConnections[DelaySettingsT]):
+    """Delays at each load; the value is the headline of the highest, of the worst direction, in us."""
 
     def __init__(self, runner: TrialRunner, settings: DelaySettingsT, timing: Timing) -> None:
         super().__init__(runner, settings)
@@ -191,6 +179,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         self.throughput = throughput_of(self, settings)
 
     def once(self, _known: float | None) -> Measurement:
+        """Measure each load once; BrokenError where no trial at the highest one measures the device."""
         rows: list[Row] = []
         figures: dict[str, float] = {}
         every = shares("loads", self.settings.loads)
@@ -228,6 +217,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         return self.measurement(figures[self.timing.headline], figures=figures, series=rows)
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
+        """Return what 100 % is, and what of the delays is not, or may not be, the device's own."""
         settings, loads = self.settings, shares("loads", self.settings.loads)
         return [
             Note("throughput", f"100 % is {written(self.throughput)} {settings.rate_unit}"),
@@ -358,7 +348,7 @@ def read(outcome: Trial, timing: Timing) -> dict[str, float]:
     figures_of_both = {name: max((figures[name] for figures in each.values()), key=abs) for name in names}
     if len(each) > 1:
         for direction, figures in each.items():
-            figures_of_both |= {_of_direction(name, direction): value for name, value in figures.items()}
+            figures_of_both |= {f"{name}_from_{direction.value}": value for name, value in figures.items()}
     return figures_of_both | {
         "lost_percent": 100 * worst({d: lost_share(counts) for d, counts in outcome.phase2.items()})
     }
@@ -369,16 +359,6 @@ def too_high_note(outcome: Trial, share: float, timed: Iterable[StreamCounts]) -
     lost = max(map(lost_share, timed), default=0.0)
     came = "; delays are of those that came" if lost else ""
     return Note("load too high", f"at {in_percent(share)} the device failed: {outcome.reason}{came}", value=lost)
-
-
-def _of_direction(name: str, direction: Direction) -> str:
-    """The name of a figure of one direction, where both send."""
-    return f"{name}_from_{direction.value}"
-
-
-def _in_words(name: str) -> str:
-    """The name of a delay figure, as sentences have it."""
-    return _SAID.get(name, name.removesuffix("_us").replace("_", " "))
 
 
 def _without_stalls(name: str) -> str:

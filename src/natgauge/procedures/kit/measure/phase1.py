@@ -11,7 +11,7 @@ without the connections that were not established; any other one has nothing to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Final
@@ -26,6 +26,7 @@ from natgauge.metrics.shared_figures import HIGHEST_FIGURE, SHARE_FIGURE
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.prerequisite import inner, measure_first
+from natgauge.procedures.kit.result.frame_counts import lost_of_due
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.runner import GoneError, TrialRunner
 from natgauge.procedures.kit.search.late_frames import ShortTrialsError
@@ -97,9 +98,8 @@ def _failed(outcome: Trial) -> bool:
     return of_phase1 and outcome.limited_by == "device" and outcome.phase1.lost > 0
 
 
-def _share(outcomes: Sequence[Trial]) -> float:
-    due = sum(outcome.phase1.due_frames for outcome in outcomes)
-    return sum(outcome.phase1.lost for outcome in outcomes) / due if due else 0.0
+def _share(outcomes: Iterable[Trial]) -> float:
+    return lost_of_due(outcome.phase1 for outcome in outcomes)
 
 
 @dataclass(slots=True)
@@ -126,7 +126,7 @@ class SteadyLoss:
         if len(rates) < LEAST_FAILED or max(rates) < BELOW * SPAN * min(rates):
             return None
         slow, fast = (
-            _share([outcome for outcome in self._outcomes if outcome.plan.phase1_rate == rate])
+            _share(outcome for outcome in self._outcomes if outcome.plan.phase1_rate == rate)
             for rate in (min(rates), max(rates))
         )
         return (min(rates), max(rates)) if ALIKE * fast <= slow and fast < MOST_LOST else None

@@ -195,11 +195,6 @@ def _deciding_drops(attempts: Sequence[Attempt]) -> list[Trial]:
 
 def with_handshakes(measurement: Measurement) -> Measurement:
     """Return the repetition with `ESTABLISHED`, if its connections open with a handshake."""
-    passed = [
-        each.outcome
-        for each in measurement.searched
-        if len(each.outcome.phase1.messages) >= _HANDSHAKE and each.load == measurement.value and not each.short
-    ]
-    known = [one.readings.established for one in passed if one.verdict is Verdict.PASS]
+    known = [one.readings.established for one in measurement.passed if len(one.phase1.messages) >= _HANDSHAKE]
     counts = [count for count in known if count is not None]
     return measurement.adding(**{ESTABLISHED: float(counts[-1])}) if counts else measurement

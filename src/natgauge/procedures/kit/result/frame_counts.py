@@ -113,6 +113,13 @@ def lost_of_sent(streams: Iterable[StreamCounts | None]) -> float:
     return lost / offered if offered else 0.0
 
 
+def lost_of_due(streams: Iterable[StreamCounts | None]) -> float:
+    """Share of the frames that was lost as verdicts count them: with those whose connection was not opened."""
+    counts = [each for each in streams if each is not None]
+    due = sum(each.due_frames for each in counts)
+    return sum(each.lost for each in counts) / due if due else 0.0
+
+
 def lost_at_most(outcome: Trial, share: float, frames: int = 0) -> bool:
     """Whether the counts that decided a trial lost anything, but no more than this share, or than so many frames.
 

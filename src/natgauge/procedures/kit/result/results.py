@@ -99,6 +99,12 @@ class Measurement(Repetition):
         """Trials in which stalls or stolen time were seen, whatever their verdict."""
         return sum(attempt.times for attempt in self.attempts if attempt.outcome.disturbed)
 
+    @property
+    def passed(self) -> list[Trial]:
+        """Outcomes of the trials of full length that passed at the value."""
+        full = (each for each in self.searched if each.load == self.value and not each.short)
+        return [each.outcome for each in full if each.outcome.verdict is Verdict.PASS]
+
     def adding(self, *notes: Note, **figures: float) -> Self:
         """Return the repetition with further notes and figures, which replace its own of the same names."""
         return replace(self, notes=(*self.notes, *notes), figures={**self.figures, **figures})
