@@ -31,7 +31,7 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.rate_search import SearchSpan
+from natgauge.procedures.kit.search.binary_search import SearchSpan
 from natgauge.subscriber_profiles import ROUND_TRIP_SECONDS
 from natgauge.words import Transport, sending
 

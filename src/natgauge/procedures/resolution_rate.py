@@ -33,7 +33,8 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.notes import repetitions_note
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.rate_search import SearchSettings, SearchSpan, top_rate
+from natgauge.procedures.kit.search.binary_search import SearchSpan
+from natgauge.procedures.kit.search.rate_search import SearchSettings, top_rate
 from natgauge.procedures.kit.settings import ABOUT_FRAME_TIMEOUT, ABOUT_LOSS_TOLERANCE
 from natgauge.trials import Phase2Plan, TrialPlan
 from natgauge.words import TESTER, Query

@@ -38,7 +38,7 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.rate_search import SearchSpan
+from natgauge.procedures.kit.search.binary_search import SearchSpan
 from natgauge.subscriber_profiles import Subscriber, load
 from natgauge.trials import TrialPlan
 from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS

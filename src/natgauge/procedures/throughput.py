@@ -25,14 +25,8 @@ from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import mlr_search, queues, rare_loss
-from natgauge.procedures.kit.search.rate_search import (
-    SearchSettings,
-    SearchSpan,
-    expected_rate,
-    near,
-    search_plan,
-    top_rate,
-)
+from natgauge.procedures.kit.search.binary_search import SearchSpan
+from natgauge.procedures.kit.search.rate_search import SearchSettings, expected_rate, near, search_plan, top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, cut_off
 from natgauge.trials import TrialPlan
 

@@ -83,29 +83,30 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
     # Phase 1 is the shorter one, as connections are asked no faster than they were established.
 
     def probe(self, rate: float, _short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
-        validation_rate = self.validation.rate(rate)
-        plan = validation.plan(self.settings, self.settings.connections, rate, validation_rate)
-        outcome = self.runner.run(plan, rate, bounds)
+        connections, validation_rate = self.settings.connections, self.validation.rate(rate)
+        outcome = self._asked(connections, rate, validation_rate, bounds)
         if outcome.verdict is Verdict.PASS:
             self.validation_rates[rate] = validation_rate
         if outcome.verdict is not Verdict.FAIL:
             return outcome
-        again = None
+        again, half = None, validation_rate * validation.SLOWER_SHARE
         repeats = self.settings.failed_validation == "repeat-slower"
         if repeats and outcome.failed_phase == 2 and outcome.limited_by == "device":
-            again = self.runner.run(validation.slower(plan), rate, bounds)
-        why = validation.cause(outcome, again, self.settings.connections)
+            again = self._asked(connections, rate, half, bounds)
+        why = validation.cause(outcome, again, connections)
         self.causes[why] += 1
         if why == "r too high" and again is not None:
             # R passed at the lower validation rate, which later trials of this search do not exceed.
-            self.validation_rates[rate] = validation_rate * validation.SLOWER_SHARE
-            self.validation = replace(self.validation, most=self.validation_rates[rate])
+            self.validation_rates[rate] = half
+            self.validation = replace(self.validation, most=half)
             return again
         return replace(outcome, reason=f"{outcome.reason} ({why})")
 
     def fewer(self, rate: float, connections: int, bounds: Bounds) -> Trial:
-        plan = validation.plan(self.settings, connections, rate, self.validation.rate(rate))
-        return self.runner.run(plan, rate, bounds)
+        return self._asked(connections, rate, self.validation.rate(rate), bounds)
+
+    def _asked(self, connections: int, rate: float, asking: float, bounds: Bounds) -> Trial:
+        return self.runner.run(validation.plan(self.settings, connections, rate, asking), rate, bounds)
 
     def _asking_notes(self) -> list[Note]:
         notes = [
