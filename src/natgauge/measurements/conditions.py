@@ -103,11 +103,7 @@ def record(conditions: Conditions) -> Parameters:
 
 
 def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mapping[str, object]) -> Parameters:
-    """Return all that decides the cost of a gateway that is compared in slices: its traffic, its place, its device.
-
-    Args:
-        device: its version and knobs; None where it is not ours.
-    """
+    """Return all that decides the cost of a gateway that is compared in slices; `device` None = it is not ours."""
     traffic, lab, addresses = bench.traffic, bench.lab, bench.address_plan
     octets = bench.on_sides(bench.octets_on)
     return Parameters.grouped(

@@ -38,11 +38,7 @@ def make(
     folder: str | None = None,
     published: tuple[PublishedCell, ...] = (),
 ) -> Result:
-    """Put a measurement and all that was set together.
-
-    Args:
-        parameters: all that was set; the procedure's own word about its settings goes before.
-    """
+    """Put a measurement and all that was set together; the procedure's own word about its settings goes before."""
     parameters = parameters.with_settings(measured.parameters)
     if measured.raised_timeout is not None:
         parameters = parameters.with_settings({RAISED_TIMEOUT: measured.raised_timeout})
@@ -153,11 +149,7 @@ def keep(
     folder: Path | None = None,
     published: tuple[PublishedCell, ...] = (),
 ) -> Result:
-    """Make the result, and write it.
-
-    Args:
-        folder: final name of the folder; None = its present name.
-    """
+    """Make the result, and write it; `folder` is the final name of the folder, None = its present one."""
     result = make(measured, parameters, str(store.folder if folder is None else folder), published)
     lines = []
     for number, (repetition, made) in enumerate(zip(result.repetitions, measured.measurements, strict=True), start=1):

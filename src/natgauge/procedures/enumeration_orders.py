@@ -42,6 +42,9 @@ ENDING_SHARE = 0.02
 class EnumerationOrdersSettings(DrawSettings, Phase1Settings, SearchSettings):
     """Settings of the comparison; draws are those of the one order that draws."""
 
+    always_draws = True
+    measures_connection_rate = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.four_tuples is not None:
@@ -51,16 +54,6 @@ class EnumerationOrdersSettings(DrawSettings, Phase1Settings, SearchSettings):
     def unused(self) -> dict[str, str]:
         """The connection rate: each order has one of its own."""
         return super().unused | {"connection_rate": "that of each order is measured"}
-
-    @property
-    def always_draws(self) -> bool:
-        """True: one of the orders draws."""
-        return True
-
-    @property
-    def measures_connection_rate(self) -> bool:
-        """True: each order has a connection rate."""
-        return True
 
 
 class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):

@@ -127,24 +127,23 @@ class _Expiry(HeldConnections[ExpirySettings]):
         longest = readings[ended].seconds - readings[begun - 1].seconds
         shortest = readings[ended - 1].seconds - readings[begun].seconds
         figures["rate_lowest"] = fallen / longest
+        begun_in, taken, notes = fallen * _interval(outcome), end - begin, list[Note]()
         if shortest <= 0:
+            taken = longest
             text = (
                 f"the count fell from {in_percent(FROM_SHARE)} to {in_percent(TO_SHARE)} within {longest:.2g} s, in "
                 "which it was read too seldom to see how fast; the rate is at least this"
             )
-            return self.measurement(
-                fallen / longest, figures=figures, notes=[Note("between readings", text)], series=rows
-            )
-        begun_in = fallen * _interval(outcome)
-        if abs(end - begin - begun_in) <= AS_OPENED * begun_in:
+            notes.append(Note("between readings", text))
+        elif abs(taken - begun_in) <= AS_OPENED * begun_in:
             text = (
                 f"the connections expired as fast as the tester began their time-outs, {number(fallen / begun_in)} "
                 "connections/s: exact timers do that, and the device may be faster"
             )
-            notes = [Note("as fast as opened", text)]
-            return self.measurement(fallen / (end - begin), figures=figures, notes=notes, series=rows)
-        figures["rate_highest"] = fallen / shortest
-        return self.measurement(fallen / (end - begin), figures=figures, series=rows)
+            notes.append(Note("as fast as opened", text))
+        else:
+            figures["rate_highest"] = fallen / shortest
+        return self.measurement(fallen / taken, figures=figures, notes=notes, series=rows)
 
 
 def _interval(outcome: Trial) -> float:

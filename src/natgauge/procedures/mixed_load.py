@@ -44,12 +44,7 @@ LONGEST_LIFE_SECONDS: Final = 86_400.0
 
 @dataclass(frozen=True, kw_only=True)
 class MixedLoadSettings(MixedSettings):
-    """Settings of the mixed load.
-
-    Attributes:
-        new_share: new connections for each frame of both directions; None = 1 %, or what `new_rate` says.
-        life_seconds: how long each connection is open; None = all N are open at every rate.
-    """
+    """Settings of the mixed load; `new_share` None = 1 %, or what `new_rate` says."""
 
     new_rate: float | None = chosen(
         None,

@@ -359,10 +359,9 @@ def surviving_share(outcome: Trial, seconds: float, rate: float, first: Outage, 
 
 @dataclass(frozen=True, slots=True)
 class _Reset:
-    """Start and end of the restart command, and end of the trial, in seconds of phase 2; frames/s of a direction.
+    """Start and end of the restart command, end of the trial, frames/s of a direction, and stalls apart from it.
 
-    Attributes:
-        stalls: beginnings and ends, in seconds of phase 2, of what stalls apart from the restart explain.
+    All times are in seconds of phase 2.
     """
 
     began: float

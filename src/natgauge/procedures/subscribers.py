@@ -76,6 +76,8 @@ class SubscribersSettings(MixedSettings):
 
     # Time-outs that are longer than the device's own would fill its table.
     keeps_limits = True
+    # The table may be what ends it.
+    fills_table = True
 
     def __post_init__(self) -> None:
         """Refuse a profile that is none, and one without frames."""
@@ -116,11 +118,6 @@ class SubscribersSettings(MixedSettings):
     def needs(self) -> frozenset[Ability]:
         """Connections that come and go, unless none is new."""
         return super().needs() | ({Ability.CHURN} if self.profile_of_one.new_per_second else set())
-
-    @property
-    def fills_table(self) -> bool:
-        """True: the table may be what ends it."""
-        return True
 
     @cached_property
     def profile_of_one(self) -> Subscriber:

@@ -76,14 +76,7 @@ _CHECK_DROP = (0.01, 0.99)
 
 @dataclass(frozen=True, kw_only=True)
 class TableCapacitySettings(validation.ValidationSettings):
-    """Settings of the table capacity; `connections` is the most that is ever tried, the number of four tuples.
-
-    Attributes:
-        safe_connections: C0, surely below the capacity; None = 1/64 of the connections, at least 1.
-        gamma: this share in the final binary search; both 0.01 to 0.99.
-        capacity_error: E, the most by which the highest safe and the lowest unsafe C may differ, at least 1.
-        rate_error: e, error of the searched rates as a share, 0.001 to 0.5.
-    """
+    """Settings of the table capacity; `connections` is the most that is ever tried, the number of four tuples."""
 
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
     state: TcpState = chosen(
@@ -100,6 +93,8 @@ class TableCapacitySettings(validation.ValidationSettings):
     capacity_error: int = chosen(1, "largest error of the capacity", "connections")
     rate_error: float = chosen(0.1, "largest error of a searched rate", "share", (0.001, 0.5))
 
+    fills_table = True
+
     def as_run(self) -> TableCapacitySettings:
         """Return these settings, with a time limit for each frame where there are queues before the device."""
         return queues.limited(self)
@@ -114,11 +109,6 @@ class TableCapacitySettings(validation.ValidationSettings):
         whole("capacity error", self.capacity_error, 1, self.connections, "connections")
         if self.order == "with-replacement":
             raise wrong("order", "with-replacement draws four tuples twice, so they cannot be counted; choose another")
-
-    @property
-    def fills_table(self) -> bool:
-        """True: the measurement fills the table."""
-        return True
 
     @property
     def half_open(self) -> bool:

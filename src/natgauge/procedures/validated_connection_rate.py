@@ -37,12 +37,7 @@ from natgauge.words import Verdict
 
 @dataclass(frozen=True, kw_only=True)
 class ValidatedConnectionRateSettings(ValidationSettings, SearchSettings):
-    """Settings of the validated connection rate: the settings of a search and of a validation.
-
-    Attributes:
-        failed_validation: "repeat-slower" repeats a trial whose validation failed with r halved, and counts that trial
-            if it passes; "fail" fails the trial, as RFC 9693 section 4.6 does.
-    """
+    """Settings of the validated connection rate: the settings of a search and of a validation."""
 
     limits_waits = True
 

@@ -68,11 +68,7 @@ class _Proved(NamedTuple):
 
 
 class CapacityTrials:
-    """Trials that open connections and send one query over each.
-
-    Attributes:
-        full_at: connections that the table kept when it was last full; None = it was never full.
-    """
+    """Trials that open connections and send one query over each."""
 
     def __init__(self, runner: TrialRunner, settings: validation.ValidationSettings) -> None:
         self._runner = runner
@@ -81,6 +77,7 @@ class CapacityTrials:
         self.attempts: list[Attempt] = []
         self.notes: list[Note] = []
         self.bounds = Bounds()
+        #: Connections that the table kept when it was last full; None = it was never full.
         self.full_at: int | None = None
         self._proved: _Proved | None = None
 

@@ -182,7 +182,6 @@ class Preparation:
         hopeless: a slower phase 1 would fail, too.
         rough: the connection rate as measured first; None when it was given, or there is no phase 1.
         unavoidable: share of the frames of phase 1 that is lost at every rate.
-        losses: what phase 1 lost in the trials at its rates.
     """
 
     #: What phase 1 does, and the unit of its rate.

@@ -129,10 +129,8 @@ class _Stop(Exception):  # noqa: N818 - not an error: the search ends with what 
 def search(plan: SearchPlan, trial: RunTrial, forwarded: Forwarded, fewer: RunFewer | None = None) -> Measurement:
     """Find the highest passing load; `fewer` None = no trial of fewer connections is possible.
 
-    Raises GoneError where the device collapsed and did not come back before any load had passed.
-
-    Returns:
-        The lower bound as value (it has a passing trial of full length; 0 = nothing passed), with the upper bound.
+    The value is the lower bound, which has a passing trial of full length; 0 = nothing passed. Raises GoneError where
+    the device collapsed and did not come back before any load had passed.
     """
     return _Search(plan, trial, forwarded, fewer).run()
 
