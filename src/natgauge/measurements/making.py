@@ -15,14 +15,14 @@ from natgauge.doubts import find
 from natgauge.figure_text import in_percent, nanoseconds
 from natgauge.figure_text import number as written
 from natgauge.gateways.recipe import Recipe, as_played, digest
-from natgauge.measurements.conditions import with_conduct, with_own_part
+from natgauge.measurements.conditions import with_own_part
 from natgauge.metrics.shared_figures import CORE_IMBALANCE
 from natgauge.metrics.times import FORWARDING
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.measurement import REPETITION, SHARE_OF_LINK, STATISTICS, PublishedCell, Result
-from natgauge.records.parameters import METHODS, RAISED_TIMEOUT, Parameters, joined
-from natgauge.records.store import Store
+from natgauge.records.parameters import GROUPS, METHODS, RAISED_TIMEOUT, Parameters, joined
+from natgauge.records.store import Store, plain
 from natgauge.statistics.figure import FigureSummary
 from natgauge.words import enumerated
 
@@ -125,8 +125,13 @@ def _with_link(measured: MeasurementResult, parameters: Parameters) -> Parameter
 def of_repetitions(
     each: Sequence[Parameters], metric: str, conduct: Mapping[str, Any], own_part: Mapping[str, float]
 ) -> Parameters:
-    """Return the parameters of a result, from those of each of its repetitions."""
-    return with_own_part(with_conduct(joined(each, metric), conduct), own_part)
+    """Return the parameters of a result, from those of each of its repetitions.
+
+    `conduct` is the number of labs of the repetitions, and the seed and start time of each.
+    """
+    every = joined(each, metric)
+    groups = {group: getattr(every, group) for group in GROUPS}
+    return with_own_part(Parameters.grouped(**{**groups, "place": {**every.place, **plain(conduct)}}), own_part)
 
 
 def write_conditions(

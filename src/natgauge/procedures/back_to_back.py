@@ -175,19 +175,21 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         return {**figures, "corrected_buffer_seconds": corrected, "corrected_buffer_least_seconds": least}
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
-        rates = [repetition.figures[SENT_RATE] for repetition in measurements if SENT_RATE in repetition.figures]
-        sent = statistics.fmean(rates) if rates else self.rate
+        found = [repetition for repetition in measurements if SENT_RATE in repetition.figures]
+        sent = statistics.fmean(each.figures[SENT_RATE] for each in found) if found else self.rate
         meant = "" if self.rate == self._meant else f", as the tester did not reach {written(self._meant)}"
-        sent_rate = f", really sent at {written(sent)} ({in_percent(sent / self.rate)})" if rates else ""
+        sent_rate = f", really sent at {written(sent)} ({in_percent(sent / self.rate)})" if found else ""
         late = f"bursts of {written(self.late)} frames and less could not be sent at their rate"
         throughput = "not known" if self.throughput is None else f"{written(self.throughput)} {self.settings.rate_unit}"
         bursts_at = (
             f"bursts at {written(self.rate)} {self.settings.rate_unit}{sent_rate}{meant}; throughput {throughput}"
         )
-        found = [repetition for repetition in measurements if SENT_RATE in repetition.figures]
+        notes = [Note("method", bursts_at)]
+        if found:
+            bursts, longest = [each.value for each in found], statistics.fmean(map(_longest, found))
+            notes += buffer_notes(bursts, sent, self.throughput, self.throughput_upper, longest=longest)
         return [
-            Note("method", bursts_at),
-            *(_of_buffer(found, sent, self.throughput, self.throughput_upper) if found else ()),
+            *notes,
             *([Note("tester", late)] if self.late else ()),
             *repetitions_note(self.settings, RFC_REPETITIONS, "RFC 9004 section 5"),
             *tolerance_note(self.settings.loss_tolerance),
@@ -293,15 +295,6 @@ def _longest(found: Measurement) -> float:
     if found.limited_by in NO_DEVICE and (found.limited_by != "time" or found.upper is None):
         return math.inf
     return found.upper or found.value
-
-
-def _of_buffer(
-    found: Sequence[Measurement], rate: float, throughput: float | None, throughput_upper: float | None
-) -> list[Note]:
-    """Return `buffer_notes` of the repetitions that have a burst, at least one."""
-    longest = [_longest(each) for each in found]
-    bursts = [each.value for each in found]
-    return buffer_notes(bursts, rate, throughput, throughput_upper, longest=statistics.fmean(longest))
 
 
 def buffer_notes(

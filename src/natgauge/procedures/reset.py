@@ -265,20 +265,21 @@ class _ResetTime(HeldConnections[ResetSettings]):
     def _surviving_share(self, outage: Outage) -> float | Note:
         """Return the share of the connections that still let frames of the Responder in after a failover."""
         settings, rate = self.settings, self.rate
-        # One side sends all frames, however they are shared otherwise.
-        down = replace(settings, directions="down", down_share=0.5).phase2(rate, settings.trial_seconds)
-        plan = replace(settings.reset_plan(self.preparation.rate, rate), phase2=down)
-        outcome = self.must(rate, plan, 1)
+        outcome = self._of_responder(settings.reset_plan(self.preparation.rate, rate), settings.trial_seconds)
         usual = self._usual_share() if settings.loss_tolerance else 1.0
         return surviving_share(outcome, settings.trial_seconds, rate, outage, usual)
 
+    def _of_responder(self, plan: TrialPlan, seconds: float) -> Trial:
+        """Run a trial in which the Responder alone sends."""
+        # One side sends all frames, however they are shared otherwise.
+        down = replace(self.settings, directions="down", down_share=0.5).phase2(self.rate, seconds)
+        return self.must(self.rate, replace(plan, phase2=down), 1)
+
     def _usual_share(self) -> float:
         """Return the share of the Responder's frames that arrive while nothing is moved."""
-        settings, rate = self.settings, self.rate
-        seconds = settings.before_seconds
-        down = replace(settings, directions="down", down_share=0.5).phase2(rate, seconds)
-        plan = replace(settings.plan(self.preparation.rate, rate, seconds), phase2=down)
-        counts = self.must(rate, plan, 1).phase2[Direction.RESPONDER]
+        seconds = self.settings.before_seconds
+        plan = self.settings.plan(self.preparation.rate, self.rate, seconds)
+        counts = self._of_responder(plan, seconds).phase2[Direction.RESPONDER]
         if not counts.received_frames:
             raise BrokenError(f"{RESET}: nothing came from the Responder while nothing was moved")
         return counts.received_frames / counts.offered_frames

@@ -12,7 +12,6 @@ doubt.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -100,11 +99,17 @@ class Moved(NamedTuple):
     value: float
     without: float | None
 
+    @property
+    def share(self) -> float:
+        """The change, as a share of the larger figure; infinite if not known."""
+        if self.without is None:
+            return math.inf
+        return abs(self.value - self.without) / max(abs(self.value), abs(self.without))
+
 
 class _Stalled(NamedTuple):
     """A trial that is repeated because frames in stalls moved its figures; `judged` is its outcome by these rules."""
 
-    share: float
     outcome: Trial
     judged: Trial
 
@@ -237,7 +242,7 @@ class TimedTrials(HeldConnections[DelaySettingsT]):
         outcome = super().trial(load, plan, bounds)
         judged = self.judged(outcome)
         if judged is not outcome:
-            self._stalled.append(_Stalled(_stalled_share(outcome), outcome, judged))
+            self._stalled.append(_Stalled(outcome, judged))
         return judged
 
     def judged(self, outcome: Trial) -> Trial:
@@ -255,7 +260,7 @@ class TimedTrials(HeldConnections[DelaySettingsT]):
         """Return the trial with the fewest frames in stalls, of those at this load whose percentiles stalls moved."""
         if not self._stalled:
             return None
-        least = min(self._stalled, key=operator.attrgetter("share"))
+        least = min(self._stalled, key=lambda each: _stalled_share(each.outcome))
         self.count(least.judged, least.outcome)
         return least.outcome
 
@@ -263,7 +268,7 @@ class TimedTrials(HeldConnections[DelaySettingsT]):
         moved = self.timing.moved(outcome)
         if not moved:
             return []
-        most, number = max(moved, key=_how_far), len(self._stalled)
+        most, number = max(moved, key=lambda each: each.share), len(self._stalled)
         trial = f"the best of {number} trials" if number > 1 else "the only trial that measured the device"
         how_far = (
             f"how far that moved the {most.name} is not known"
@@ -364,13 +369,6 @@ def too_high_note(outcome: Trial, share: float, timed: Iterable[StreamCounts]) -
 def _without_stalls(name: str) -> str:
     """The name of a figure without the frames that were due in stalls: its unit stays at the end."""
     return f"{name.removesuffix('_us')}_without_stalls_us"
-
-
-def _how_far(moved: Moved) -> float:
-    """Return the change by frames in stalls, as a share of the larger figure; infinite if not known."""
-    if moved.without is None:
-        return math.inf
-    return abs(moved.value - moved.without) / max(abs(moved.value), abs(moved.without))
 
 
 def _stalled_share(outcome: Trial) -> float:
