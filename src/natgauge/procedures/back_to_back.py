@@ -1,24 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Back-to-back frames (RFC 9004, which updates RFC 2544 section 26.4): the longest burst that loses nothing.
 
-Frames leave as fast as the tester sends them, over established connections and after a silence; the burst's length is
-searched. The additional length of bursts faster than the throughput shows how much the device buffers:
+docs/method/back-to-back.md has the method. The additional length of bursts faster than the throughput shows how much
+the device buffers:
 
 * implied buffer time = average burst / rate of the burst (RFC 9004 section 6);
 * corrected buffer time = implied * (1 - throughput / rate of the burst), as frames leave while others come. The
   throughput is known within the error of its search. Near the rate of the burst that moves this time by a multiple, so
   it has both ends.
 
-The benchmark of RFC 9004 is the mean of the repetitions. In `shared` placement there are no queues before the device,
-so there is nothing to measure. The tester is late at the start of a burst, so a short burst is slower than its rate;
-the result reports the actual rate. A pass of a burst that was too slow proves nothing. Neither does a burst that lost
-no more frames than the device would have forwarded while it waited for a late sender. If the device forwards as fast as
-the burst, bursts have no longest length; a note reports that.
-
-Each burst has a phase 1 of its own, which takes most of a trial's time. So the search begins at the length that should
-fill the queue before the device. A failed burst gives the next length: the device returns at least the number of frames
-of the longest burst without loss. Metrics that must be measured first have a share of the time; the bursts have the
-rest. So the result is at least a bound.
+The benchmark of RFC 9004 is the mean of the repetitions. Each burst has a phase 1 of its own, which takes most of a
+trial's time, so the search begins near its end, and metrics that must be measured first have a share of the time only.
 """
 
 from __future__ import annotations

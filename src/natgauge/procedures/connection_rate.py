@@ -1,17 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maximum connection establishment rate (RFC 9693 section 4.5).
-
-One trial: the table is empty, the Initiator sends N frames with N different four tuples at R frames/s, and passes when
-all N arrive at the Responder. N is fixed, so a trial lasts N/R. Binary search finds the highest R.
+"""Maximum connection establishment rate (RFC 9693 section 4.5); docs/method/connection-rate.md has the method.
 
 A forwarded frame counts as an established connection (RFC 9693 section 4.6). Where the device reports its own count,
-the verdict of the trial compares the two.
-
-With TCP the last message of the handshake is the frame that must arrive. `kit.result.device_figures` adds the device's
-own count of open connections.
-
-With order with-replacement phase 1 draws its four tuples, `draws` times. Then not every frame opens a connection: the
-result has the expected number of connections, and the device's own count if it has one.
+the verdict of the trial compares the two. With TCP the last message of the handshake is the frame that must arrive.
 
 A short trial favours a device with queues before it; `kit.search.queues` limits this effect. In `shared` placement the
 tolerated lag has the same effect; `kit.search.late_frames` limits it, and refuses trials that would be too short.

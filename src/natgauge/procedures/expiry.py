@@ -1,20 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expiry rate: how fast a device rids itself of connections that time out.
+"""Expiry rate: how fast a device rids itself of connections that time out; docs/method/tear-down.md has the method.
 
-It is not in RFC 9693, whose tear-down rate (section 4.8) is of a command.
-
-N connections are established and left alone; the device's own count is read until it is 0. The rate is taken between
-90 % and 10 % of N, so that neither the spread of the time-outs' starts nor the last stragglers count.
-
-TCP connections may be left in another state than established (`state`): half-open, closed by both FINs, or reset. The
-device gives each state a time-out of its own.
+The rate is taken between 90 % and 10 % of N, so that neither the spread of the time-outs' starts nor the last
+stragglers count.
 
 A device may count a connection that has timed out until it inspects its table. Linux does so about once a minute, so
 the count must be read for that much longer than the time-outs, and the rate is that of the inspection. It depends on
 when the inspection falls, so one repetition says nothing of another one.
-
-A device whose timers are exact forgets connections as fast as they were opened, or closed, and says no more of itself
-than that it can. Such a rate is the tester's.
 """
 
 from __future__ import annotations

@@ -1,15 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Latency (RFC 8219 section 7.2): typical latency is the median, worst case latency the 99.9th percentile.
 
-There are two methods (the setting `way`):
-
-* `every-frame`: every frame of phase 2 is timed. With 500 tags the 99.9th percentile is the maximum; with every frame
-  it is a percentile.
-* `rfc8219`: to the letter, a stream of at least 120 s of which 500 or more frames after the first 60 s are timed.
-
-At the throughput rate the smallest disturbance overloads the device, so lower loads are measured too. A delay runs
-from the sending of a frame to its arrival, as for devices that store and forward (RFC 1242 section 3.8). The tester's
-own delay is reported, not subtracted.
+docs/method/delays.md has the method. With 500 tags the 99.9th percentile is the maximum; with every frame it is a
+percentile. At the throughput rate the smallest disturbance overloads the device, so lower loads are measured too.
 """
 
 from __future__ import annotations

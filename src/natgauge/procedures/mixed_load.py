@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixed load: the highest frame rate over open connections while new ones are opened and the oldest leave.
 
-One trial: phase 1 opens N connections at a safe rate. In phase 2 both directions send as in a throughput trial, c new
-connections are opened a second, and as many of the oldest leave. It passes when every frame and every new connection
-arrived. The binary search finds the highest frame rate r of each direction. Either c is fixed, or it grows with the
-frames: c = s * r * directions. N is fixed, or N = c * L, for connections that live for L seconds.
-
-So a series over `new_rate` is the throughput at several rates of new connections: what one costs the other.
+docs/method/mixed-load.md has the method. A series over `new_rate` is the throughput at several rates of new
+connections: what one costs the other.
 """
 
 from __future__ import annotations

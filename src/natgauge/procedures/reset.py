@@ -1,29 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reset time (RFC 6201, required by RFC 8219 section 7.7): how long a restarted device forwards no frames.
 
-Both sides send at half of the throughput while the device is restarted: its process by natgauge, or whatever the user's
-command resets. RFC 6201 requires resets of the operating system, the hardware and the power; that of a process is
-optional. The device's connections are lost then. Frames of the Initiator come through as soon as the device forwards
-again, but frames of the Responder only after a frame of the Initiator has opened their connection again. So there are
-two instants, and both are reported.
+docs/method/recovery.md has the method. A restarted device has lost its connections. Frames of the Initiator come
+through as soon as it forwards again, but frames of the Responder only after a frame of the Initiator has opened their
+connection again. So there are two instants, and both are reported.
 
 There are two methods: time stamps (longest silence at the receiver, RFC 6201 section 3.2) and loss (lost frames / the
 offered rate). If single frames are lost in addition, or connections come back one by one, the second result is longer.
 A silence that lost no frame is none of a reset: frames were late, or seldom. Nor is one that a stall of this host
-explains or hides, unless the stall began while the device was restarted: such a trial is repeated. Nor are losses
-more than 10 ms from the command, unless chance makes their longest run in under 1 % of trials: links and hosts lose
-frames one by one, too.
+explains or hides, unless the stall began while the device was restarted: such a trial is repeated.
 
-Another gateway may take over instead ("failover", in no standard). Then there is a second trial, for which the command
-runs again, so it has to move the traffic from whichever gateway has it. The Responder alone sends, as in downloads, to
-the outside addresses and ports that it learned in phase 1. Nothing opens a connection again, so a frame arrives only if
-the other gateway has its connection with the same outside address and port. All connections have equally many frames,
-so the share of the frames that arrive after the silence is that of connections that survive. Where a loss is tolerated,
-a trial without the command has the share that arrives anyway.
+After a failover nothing opens a connection again, so a frame of the Responder arrives only if the other gateway has its
+connection with the same outside address and port. All connections have equally many frames, so the share of the frames
+that arrive after the silence is that of connections that survive. Where a loss is tolerated, a trial without the
+command has the share that arrives anyway.
 
-The trial is meant to lose frames, so its verdict is FAIL, and the counts give the result. If a device restores its
-rules only after it forwards again, frames leak in between: these untranslated frames do not count as forwarded, but are
-reported.
+The trial is meant to lose frames, so its verdict is FAIL, and the counts give the result.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subscribers: how many of one profile a device carries, with all that they take at once, and what ends it.
 
-One trial with n subscribers: phase 1 opens their connections at a safe rate. In phase 2 their frames go both ways over
-open connections, n * new connections are opened a second, and as many of the oldest leave. It passes when every frame
-and every new connection arrived. The binary search finds the highest n.
-
-A subscriber has e entries in the device's table: its open connections as a table counts them, or as many as it opens
-within the device's time-out T, if these are more: e = max(connections, new * T). T is that of connections with frames
-both ways. In phase 2, of t seconds, new * min(t, T) leave that the table still holds, and phase 1 opens the others, so
-that it holds n * e at the end of a trial. Where a trial is about as long as T, it holds those of a second more.
+docs/method/mixed-load.md has the method. A subscriber has e entries in the device's table: e = max(connections,
+new * T), with T the device's time-out. In phase 2, of t seconds, new * min(t, T) leave that the table still holds, and
+phase 1 opens the others, so that it holds n * e at the end of a trial. Where a trial is about as long as T, it holds
+those of a second more.
 
 Where there are several source addresses, each subscriber has one, and a trial uses no others.
 """

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """System recovery (RFC 2544 section 26.5): how long frames are still lost after an overload has ended.
 
-Phase 2 sends at 110 % of the throughput and then, without a pause, at half of that rate. With A the time of the change
-and B the sending time of the last frame that was lost, recovery = B - A; RFC 2544 prints the operands the other way
-round, which is negative. A device that lost nothing after the change recovered at once.
+docs/method/recovery.md has the method. With A the time of the change and B the sending time of the last frame that was
+lost, recovery = B - A; RFC 2544 prints the operands the other way round, which is negative.
 
 Links and hosts lose single frames, too. Frames that are lost after a gap which the losses before it make improbable
 (under 1 %), or that are spread over all of the second part as chance spreads them, are not B: the value is the time
 without them, and its range has both.
-
-In `shared` placement an overload slows the sender down and loses nothing, so there is nothing to recover from.
 """
 
 from __future__ import annotations

@@ -1,29 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connection tracking table capacity (RFC 9693 section 4.9): the largest number of connections that are all kept.
 
-Validation (section 4.6) decides whether C connections fit: they are established, and then each is queried once. So the
-behaviour of a full device does not matter: whether it refuses new connections or removes the least recently used or the
-oldest ones, one of the C does not answer. The rate reveals a device that slows down at its limit: C is safe while its
-validated connection rate R is at least a set share of the last safe one.
-
-1. C0 certainly fits; its rate R0 is searched.
-2. Exponential search: C doubles until R < beta * R of the last safe C, or the device collapses.
-3. Binary search between the last safe and the first unsafe C, with gamma in place of beta, until they are at most
-   `capacity_error` apart. The answer is the highest safe C, a number of connections that really was kept.
-
-Differences from the standard's pseudo code: the interval ends the search at `<=` E, because whole numbers are never
-closer than 1. The last safe rate itself is tried first, because a search that never tries its upper end reduces it a
-bit with each step. `method` "quick" decides each C with one or two trials at a minimum rate instead of a search for its
-rate; the shares then refer to the last rate that was fully searched.
-
-TCP connections may be established ones, or half-open ones (`state`): SYNs that get no answer in phase 1. Each query is
-then the SYN-ACK, and no ACK follows. Many devices remove half-open connections when their table is full, as early_drop
-of Linux does, and admit new ones. The result then has the number of connections that the device removed again, and its
-own counters.
-
-A few connections pass at any rate where a queue before the device accepts them. So shares refer to the rate that the
-device certainly reaches (`kit.search.queues`), and the exponential search repeats the search for the rate until that
-rate is close to the one found. Connections that are not kept are opened again, much slower, before the table is blamed.
+docs/method/table-capacity.md has the method, and how it differs from the standard's pseudo code. Validation
+(section 4.6) decides whether C connections fit. So the behaviour of a full device does not matter: whether it refuses
+new connections or removes the least recently used or the oldest ones, one of the C does not answer. The rate reveals a
+device that slows down at its limit: C is safe while its validated connection rate R is at least a set share of the last
+safe one. The last safe rate itself is tried first, because a search that never tries its upper end reduces it a bit
+with each step.
 """
 
 from __future__ import annotations

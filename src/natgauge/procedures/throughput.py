@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Throughput (RFC 9693 section 4.7, RFC 2544 section 26.1): highest rate without loss, over open connections.
 
-One trial: phase 1 establishes all N connections at a safe rate, then phase 2 sends at r frames/s in each active
-direction: the Initiator pseudorandomly chosen four tuples of the same N, the Responder the stored ones. It passes when
-every frame of every direction came back. Binary search finds the highest r. In both directions r is the same, unless
-`down_share` makes them unequal: then r is their mean.
+docs/method/throughput.md has the method.
 """
 
 from __future__ import annotations

@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validated connection rate (RFC 9693 section 4.6): highest rate at which connections are actually established.
 
-Like the connection rate, but after phase 1 the Responder sends one frame through every connection that it learned. In
-the standard r = alpha * R. Where the throughput from the Responder is known, r stays at a safe share of it, because
-otherwise the trial would measure that throughput. A failure is repeated once with r halved, to distinguish an excessive
-r from an excessive R. If that trial passes, all following trials of the repetition query no faster. Each repetition
-starts with the original alpha, so a frame lost by chance does not slow down all later ones. The result reports the
-alpha of its own trial.
-
-With `failed_validation="fail"` alpha is fixed, as in the standard: a failed validation fails its trial, and nothing is
-repeated with r halved.
+docs/method/validated-connection-rate.md has the method. Where the throughput from the Responder is known, r stays at a
+safe share of it, because otherwise the trial would measure that throughput. Each repetition starts with the original
+alpha, so a frame lost by chance does not slow down all later ones.
 """
 
 from __future__ import annotations

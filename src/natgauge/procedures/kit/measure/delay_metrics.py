@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics of delays: trials whose frames are timed, at shares of the throughput; the tester's own part is reported.
 
-A core that stops delays all frames that are due in that time. These delays belong to the host. Each affected figure is
-reported for all frames and, with the suffix `_without_stalls`, without the slowest frames: the number removed is the
-number of frames due during stalls. The device's own figure lies between the two. Even a few such frames move the
-device's own slow frames to lower ranks. So a trial in which the two figures differ by more than the width of a bucket
-is INVALID and is repeated. If all repeats are affected, the trial with the fewest frames in stalls counts, with a
-doubt.
+A core that stops delays all frames that are due in that time. These delays belong to the host; docs/method/delays.md
+has what follows from that. Even a few such frames move the device's own slow frames to lower ranks, so a trial whose
+figures they move is repeated.
 """
 
 from __future__ import annotations
