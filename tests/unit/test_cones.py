@@ -38,14 +38,14 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "campaigns": (50_450, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_340, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (12_080, "the labs of this machine from outside; their registers"),
-    "cli": (82_420, "the edge: reaches everything"),
-    "comparisons": (47_730, "measures several gateways, on the bench"),
+    "cli": (82_430, "the edge: reaches everything"),
+    "comparisons": (47_740, "measures several gateways, on the bench"),
     "doubts": (8_100, "conditions on what procedures measured, and on the parameters of records; no metric"),
     "gateways": (7_520, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
     "host": (4_160, "this machine, its undo journal, the reader of files of others; settings of a far machine, too"),
     "inputs": (1_490, "descriptions of inputs; words and errors"),
     "labs": (11_600, "all kinds of labs, three systems of far machines, pools; this machine: ports, undo, namespaces"),
-    "measurements": (46_420, "one measurement on its own bench, and its record"),
+    "measurements": (46_430, "one measurement on its own bench, and its record"),
     "metrics": (920, "a declaration for each metric; figures in words"),
     "paired": (1_640, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
     "procedures": (
@@ -57,11 +57,11 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "reports": (19_690, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
     "statistics": (640, "arithmetic; stands on nothing"),
     "stored": (47_590, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
-    "spread": (51_880, "campaigns, and the workers that measure their repetitions"),
+    "spread": (51_890, "campaigns, and the workers that measure their repetitions"),
     "subscriber_profiles": (1_790, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
     "setup": (17_710, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
     "tester": (19_920, "the tester alone, on cables and labs"),
-    "trial": (41_920, "joins setups, the tester and procedures"),
+    "trial": (41_930, "joins setups, the tester and procedures"),
 }
 
 

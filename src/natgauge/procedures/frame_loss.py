@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from natgauge.errors import BrokenError
 from natgauge.figure_text import number as written
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import chosen
@@ -109,6 +110,8 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
                 continue
             if not outcome.phase2:
                 # Nothing was offered, so there is no share (RFC 2544 section 26.3).
+                if not rows:
+                    raise BrokenError(f"{FRAME_LOSS.name}: no frame was offered at the highest rate: {outcome.reason}")
                 text = f"loads of {written(rate)} {settings.rate_unit} and less are left out: {outcome.reason}"
                 self.repetition_notes.append(Note("device", text))
                 break
