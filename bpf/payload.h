@@ -144,6 +144,12 @@ static __always_inline void add_cases(struct tag *tag, __u64 cases, __u16 identi
 	tag->mark &= is_below(0, wrong) - 1;
 }
 
+/* Whether a word of a message consists of the tag's letters alone. */
+static __always_inline bool is_all_letters(const int word)
+{
+	return 8 * word >= LETTERS_AT && 8 * word + 8 <= UP_TO_LETTERS;
+}
+
 /* A word of a message, of the one about names with an AAAA record of their own where `others` is not 0. */
 static __always_inline __u64 content_word(const volatile struct content *content, int word, __u64 others)
 {
@@ -166,11 +172,15 @@ static __always_inline __u64 put_letters(void *to, const struct tag *tag, const 
 
 	name_connection(&name, connections);
 	mark = sealed_mark(&name);
-	for (int word = 0; word < CONTENT_WORDS; word++)
+#pragma unroll
+	for (int word = 0; word < CONTENT_WORDS; word++) {
+		if (is_all_letters(word))
+			continue;
 		if (8 * word + 8 <= octets)
 			*(__u64 *)(to + 8 * word) = content_word(content, word, others);
 		else if (8 * word + 4 <= octets)
 			*(__u32 *)(to + 8 * word) = content_word(content, word, others);
+	}
 	for (int word = 0; word < TAG_OCTETS / 4; word++) {
 		letters = letters_of(word ? from[word] : mark);
 		if (plan.cached_below)
@@ -255,7 +265,10 @@ static __always_inline bool content_matches(const void *from, const struct tag *
 	__u64 difference = *(const __u16 *)from ^ identifier_of(tag), expected;
 	__u64 others = -has_aaaa(tag);
 
+#pragma unroll
 	for (int word = 0; word < CONTENT_WORDS; word++) {
+		if (is_all_letters(word))
+			continue;
 		expected = content_word(content, word, others);
 		if (8 * word + 8 <= octets)
 			difference |= (*(const __u64 *)(from + 8 * word) ^ expected) & content->mask[word];
