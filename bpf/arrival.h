@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /* Arrival of frames: duplicates and reordering, missing frames, delays and their differences, gaps between arrivals. */
-#ifndef NATGAUGE_ARRIVAL_H
-#define NATGAUGE_ARRIVAL_H
+#pragma once
 
 enum arrival { NEW = 0, DUPLICATE, TOO_OLD };
 
@@ -238,5 +237,3 @@ static __always_inline void record_variation(struct tally *tally, __u32 stream, 
 	record_pair(tally, recent, tag->sequence, histogram);
 	record_pair(tally, recent, tag->sequence + 1, histogram);
 }
-
-#endif

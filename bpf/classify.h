@@ -3,8 +3,7 @@
  * The receivers: classify frames as expected, duplicate, reordered, late, damaged, untranslated, mistranslated or
  * foreign. Only frames for a real server reach the host's network stack; all other frames are dropped or answered.
  */
-#ifndef NATGAUGE_CLASSIFY_H
-#define NATGAUGE_CLASSIFY_H
+#pragma once
 
 #define HEADROOM   128 /* octets by which every frame can grow at its head */
 #define DNS_PORT   53
@@ -542,5 +541,3 @@ int receive_nothing(struct xdp_md *ctx)
 {
 	return XDP_DROP;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /* The generator: sends test frames at their due times. The engine runs it as live frames, in one pinned thread per CPU.
  */
-#ifndef NATGAUGE_GENERATE_H
-#define NATGAUGE_GENERATE_H
+#pragma once
 
 #define LEAST_CREDIT  16 /* frames per reading of the clock while behind schedule */
 #define SPIN	      60 /* readings of the clock in one program run while waiting for a due time */
@@ -496,5 +495,3 @@ int emit(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	return bpf_redirect_map(&ports, data[ETH_HLEN] & 1, 0);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * section 3), and the sequence number is the Responder's. A request has the identifier of its source, a reply that of
  * its destination.
  */
-#ifndef NATGAUGE_ICMP_H
-#define NATGAUGE_ICMP_H
+#pragma once
 
 struct echo {
 	__u16 type_code;
@@ -31,5 +30,3 @@ static __always_inline __u16 echo_destination(const struct echo *from, const vol
 {
 	return bpf_ntohs(form->reply ? from->identifier : from->sequence);
 }
-
-#endif

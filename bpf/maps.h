@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /* Maps whose keys are numbers; user space may change the number of entries before loading. */
-#ifndef NATGAUGE_MAPS_H
-#define NATGAUGE_MAPS_H
+#pragma once
 
 #define NUMBERED(kind, name, entries, value_type)                                                                      \
 	struct {                                                                                                       \
@@ -10,5 +9,3 @@
 		__type(key, __u32);                                                                                    \
 		__type(value, value_type);                                                                             \
 	} name SEC(".maps")
-
-#endif

@@ -4,8 +4,7 @@
  * checksum that IPv6 requires, and ICMP errors about frames that the port has sent. Only frames that would otherwise be
  * damaged or foreign come here.
  */
-#ifndef NATGAUGE_ODDITIES_H
-#define NATGAUGE_ODDITIES_H
+#pragma once
 
 #define FRAGMENT_FIELD 0x3fff /* of IPv4: more fragments, and the offset */
 
@@ -94,5 +93,3 @@ static __always_inline bool count_odd(struct xdp_md *ctx, struct oddities *odd, 
 		return count_packet(data, end, odd, tags, false, side);
 	return protocol == ip_type(true) && count_packet(data, end, odd, tags, true, side);
 }
-
-#endif

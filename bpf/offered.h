@@ -3,8 +3,7 @@
  * Counts frames that the ports accept. The generator gets no error for a full ring, a missing queue or a peer that does
  * not receive, so its own count is not the number of offered frames.
  */
-#ifndef NATGAUGE_OFFERED_H
-#define NATGAUGE_OFFERED_H
+#pragma once
 
 struct net___offered {
 	struct {
@@ -90,5 +89,3 @@ int count_redirect_errors(struct bpf_raw_tracepoint_args *ctx)
 		tally->redirect_errors++;
 	return 0;
 }
-
-#endif

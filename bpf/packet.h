@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /* Addresses, checksums, tag and padding of test frames, for both families. */
-#ifndef NATGAUGE_PACKET_H
-#define NATGAUGE_PACKET_H
+#pragma once
 
 /* An IPv4 or IPv6 address in host byte order; IPv4 in the lower 32 bits of low. */
 struct address {
@@ -168,5 +167,3 @@ static __always_inline void fill_padding(__u8 *from, int octets)
 	for (int i = word * 8; i < octets; i++)
 		from[i] = i;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /* Parses received frames: addresses, ports, tag, checksums and content. */
-#ifndef NATGAUGE_PARSE_H
-#define NATGAUGE_PARSE_H
+#pragma once
 
 #define MOST_MORE 512
 
@@ -227,5 +226,3 @@ static __always_inline bool parse_as(const enum frame_kind kind, void *data, voi
 	return plan.side[as].family == FAMILY_IPV4 ? parse(kind, false, data, end, as, form, frame)
 						   : parse(kind, true, data, end, as, form, frame);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Content after the transport header: the tag and padding, or a DNS message (RFC 1035 section 4) with the tag in the
  * queried name. The plan contains the message; this file knows only the tag's place in it.
  */
-#ifndef NATGAUGE_PAYLOAD_H
-#define NATGAUGE_PAYLOAD_H
+#pragma once
 
 #define UP_TO_LETTERS (LETTERS_AT + 2 * TAG_OCTETS)
 #define LETTER_A      0x6161616161616161ULL
@@ -277,5 +276,3 @@ static __always_inline bool content_matches(const void *from, const struct tag *
 	}
 	return !difference;
 }
-
-#endif

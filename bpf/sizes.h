@@ -4,8 +4,7 @@
  * the size that it must have. Each cycle of the mix starts at another place, so that evenly spaced frames, such as
  * those that are timed, have all sizes.
  */
-#ifndef NATGAUGE_SIZES_H
-#define NATGAUGE_SIZES_H
+#pragma once
 
 #define ONE_SIZE MOST_SIZES
 
@@ -38,5 +37,3 @@ static __always_inline const volatile struct length *length_of(__u32 size, const
 {
 	return size < MOST_SIZES ? &plan.sizes[sender_of(tag)].length[link][size] : &form->length;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Address and port arithmetic of MAP-E (RFC 7597), MAP-T (RFC 7599) and lw4o6 (RFC 7596), and the types that the
  * reference softwire shares with its loader. Addresses and ports are in host byte order.
  */
-#ifndef NATGAUGE_SOFTWIRE_H
-#define NATGAUGE_SOFTWIRE_H
+#pragma once
 
 enum technology {
 	MAP_E = 0,
@@ -114,5 +113,3 @@ static __always_inline bool in_relay_prefix(const volatile struct softwire *s, c
 
 	return again.high == a->high && again.low == a->low;
 }
-
-#endif

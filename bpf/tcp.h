@@ -6,8 +6,7 @@
  * and all reactions repeat this time stamp. Segments of data in phase 2 have a tag, as UDP's have, and always the first
  * octets of the connection, so they are within the window.
  */
-#ifndef NATGAUGE_TCP_H
-#define NATGAUGE_TCP_H
+#pragma once
 
 #include "frame_kind.h"
 
@@ -229,5 +228,3 @@ static __always_inline void reaction_stamps(const enum frame_kind kind, const __
 	stamps[0] = kind == FRAME_SYN ? received[0] - tcp_key(INITIATOR) + tcp_key(RESPONDER) : received[1];
 	stamps[1] = received[0];
 }
-
-#endif

@@ -4,8 +4,7 @@
  * frame is known at compile time in each of the callers, which are compiled once for each: UDP frames cost nothing for
  * the others.
  */
-#ifndef NATGAUGE_TRANSPORT_H
-#define NATGAUGE_TRANSPORT_H
+#pragma once
 
 #include "frame_kind.h"
 #include "icmp.h"
@@ -146,5 +145,3 @@ static __always_inline bool transport_unchecked(const enum frame_kind kind, cons
 {
 	return kind == FRAME_UDP && !from->udp.check;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /* UDP (RFC 768). */
-#ifndef NATGAUGE_UDP_H
-#define NATGAUGE_UDP_H
+#pragma once
 
 /* The checksum is never 0, which means "no checksum" (RFC 768) and is forbidden over IPv6 (RFC 8200 section 8.1). */
 static __always_inline void put_udp(struct udphdr *to, __u32 ports, __u16 length, __u64 sum)
@@ -12,5 +11,3 @@ static __always_inline void put_udp(struct udphdr *to, __u32 ports, __u16 length
 	to->len = bpf_htons(length);
 	to->check = check ? check : 0xffff;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * untagged one does from its first octet on, but for the MAC addresses. So what follows them is written and parsed
  * there, by what knows nothing of tags.
  */
-#ifndef NATGAUGE_VLAN_H
-#define NATGAUGE_VLAN_H
+#pragma once
 
 #define MACS_OCTETS 12
 #define VLAN_OCTETS 4
@@ -76,5 +75,3 @@ static __always_inline bool has_vlans(const struct xdp_md *ctx, const int side)
 	}
 	return !wrong && !is_vlan(protocol);
 }
-
-#endif
