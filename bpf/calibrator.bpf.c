@@ -5,25 +5,14 @@
  *
  * It runs at the egress of one of the device's interfaces (tcx), after the device has processed the frame.
  */
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <linux/in.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
-#include <linux/udp.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
-#include "maps.h"
+#include "common.h"
 
 /* Verdicts of a tcx program; the UAPI headers of some supported distributions are older than tcx. */
 #define TO_NEXT -1
 #define DROPPED 2
 
-#define LEAST_TEST_FRAME 60   /* octets without FCS: the shortest Ethernet frame */
-#define MOST_PARKED	 4096 /* octets; a power of two, longer than any frame of the tester */
-#define IPV4_FRAGMENT	 0x3fff
+#define LEAST_TEST_FRAME 60	    /* octets without FCS: the shortest Ethernet frame */
+#define MOST_PARKED	 4096	    /* octets; a power of two, longer than any frame of the tester */
 #define OWN_MARK	 0x6e676361 /* of frames sent by this program */
 
 enum mode {
@@ -290,5 +279,3 @@ int natgauge_truth(struct __sk_buff *skb)
 	__sync_fetch_and_add(&counts->acted, 1);
 	return mode == MODE_DROP || mode == MODE_STOP ? DROPPED : TO_NEXT;
 }
-
-char LICENSE[] SEC("license") = "Dual BSD/GPL";

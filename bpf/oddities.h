@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#define FRAGMENT_FIELD 0x3fff /* of IPv4: more fragments, and the offset */
-
 /* Whether an address is one of the tester's own. */
 static __always_inline bool is_own(struct address address, const int side)
 {
@@ -59,7 +57,7 @@ static __always_inline bool count_packet(void *packet, void *end, struct odditie
 		odd->tagged++;
 	else if (tags == TOO_FEW_TAGS)
 		odd->untagged++;
-	else if (ipv6 ? protocol_of(packet, ipv6) == IPPROTO_FRAGMENT : !!(ip->frag_off & bpf_htons(FRAGMENT_FIELD)))
+	else if (ipv6 ? protocol_of(packet, ipv6) == IPPROTO_FRAGMENT : !!(ip->frag_off & bpf_htons(IPV4_FRAGMENT)))
 		odd->fragments++;
 	else if (ipv6 && protocol_of(packet, ipv6) == IPPROTO_UDP && (void *)(udp + 1) <= end && !udp->check &&
 		 !plan.accept_zero_checksum)

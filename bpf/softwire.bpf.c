@@ -8,20 +8,10 @@
  * packets of a softwire that it receives continue as IPv4. The kernel does the rest: routing, neighbours, time to live,
  * and ICMP for packets that are too big, because the route has the softwire's MTU.
  */
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <linux/in.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
 #include <linux/pkt_cls.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
-#include "maps.h"
+#include "common.h"
 #include "softwire.h"
 
-#define IPV4_FRAGMENT	 0x3fff /* more fragments, or an offset */
 #define IPV4_WHOLE	 0x4000 /* don't fragment */
 #define ICMP_ECHO	 8
 #define ICMP_ECHOREPLY	 0
@@ -422,5 +412,3 @@ int softwire_in(struct __sk_buff *skb)
 		return TC_ACT_OK;
 	return softwire.technology == MAP_T ? translate_back(skb, &ip6) : unwrap(skb, &ip6);
 }
-
-char LICENSE[] SEC("license") = "Dual BSD/GPL";
