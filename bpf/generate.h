@@ -16,17 +16,6 @@ static __always_inline void put_ethernet(void *data, const volatile struct side_
 	*(__be16 *)(words + 3) = type;
 }
 
-static __always_inline __u64 put_address6(__be32 *to, struct address a)
-{
-	__be64 high = bpf_cpu_to_be64(a.high), low = bpf_cpu_to_be64(a.low);
-
-	to[0] = high;
-	to[1] = high >> 32;
-	to[2] = low;
-	to[3] = low >> 32;
-	return (high >> 32) + (__u32)high + (low >> 32) + (__u32)low;
-}
-
 /* Write an IPv6 header before `octets` octets; returns the checksum sum of its addresses. */
 static __always_inline __u64 put_ip6(__u32 *words, int octets, __u8 protocol, struct address source,
 				     struct address destination)

@@ -2,12 +2,6 @@
 /* Addresses, checksums, tag and padding of test frames, for both families. */
 #pragma once
 
-/* An IPv4 or IPv6 address in host byte order; IPv4 in the lower 32 bits of low. */
-struct address {
-	__u64 high;
-	__u64 low;
-};
-
 /* Bits 64 to 71 of an IPv4-embedded address are 0, and the IPv4 address continues after them. */
 #define AFTER_ZERO_OCTET ((1ULL << 56) - 1)
 
@@ -29,14 +23,6 @@ static __always_inline struct address address_at(const volatile struct addresses
 static __always_inline struct address address4(__be32 from)
 {
 	return (struct address){ .low = bpf_ntohl(from) };
-}
-
-static __always_inline struct address address6(const void *from)
-{
-	const __be32 *words = from;
-
-	return (struct address){ .high = (__u64)bpf_ntohl(words[0]) << 32 | bpf_ntohl(words[1]),
-				 .low = (__u64)bpf_ntohl(words[2]) << 32 | bpf_ntohl(words[3]) };
 }
 
 /* Of an untagged frame. Through a pointer of its own: compilers read fields of packed structs octet by octet. */
@@ -76,11 +62,6 @@ static __always_inline int packet_octets(const void *ip, const bool ipv6)
 {
 	return ipv6 ? sizeof(struct ipv6hdr) + bpf_ntohs(((const struct ipv6hdr *)ip)->payload_len)
 		    : bpf_ntohs(((const struct iphdr *)ip)->tot_len);
-}
-
-static __always_inline bool same_address(struct address a, struct address b)
-{
-	return a.low == b.low && a.high == b.high;
 }
 
 /* Whether distance < count, for count < 2^63. Without a branch, because the verifier follows both ways of each. */
