@@ -134,9 +134,7 @@ static __always_inline void record_delay(struct tally *tally, __s64 delay, const
 /* Time from sending until `until`, ns; the tag contains the sending time modulo 2^40 ns, 18 minutes. */
 static __always_inline __s64 time_since(const struct tag *tag, __u64 until)
 {
-	__u64 sent = (__u64)tag->sent_high << 24 | (__u32)tag->sent_middle << 8 | tag->sent_low;
-
-	return (__s64)((until - sent) << 24) >> 24;
+	return (__s64)((until - sent_of(tag)) << 24) >> 24;
 }
 
 /* One-way delay, ns. */
@@ -189,7 +187,7 @@ static __always_inline void record_arrival(__u32 stream)
 static __always_inline bool is_sample(__u32 stream, const struct tag *tag)
 {
 	const volatile struct sampling *sampling = &plan.sampling[stream];
-	__u64 number = (__u64)tag->sequence * plan.senders + (tag->kind >> STREAM_BITS);
+	__u64 number = number_of(tag);
 
 	if (number < sampling->from)
 		return false;

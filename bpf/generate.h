@@ -280,7 +280,7 @@ static __always_inline int send_as(const enum frame_kind kind, struct xdp_md *ct
 				   const int side, const volatile struct side_plan *here,
 				   const volatile struct form *form, const struct flow *flow)
 {
-	bool background = plan.mixed && flow->tag.connection & BACKGROUND_FRAME;
+	bool background = is_background(&flow->tag);
 	__u32 size = size_of(kind, &flow->tag);
 
 	if (put_frame(kind, ctx, here, form, length_of(size, &flow->tag, form, background ? BACKGROUND_LINK : side),
@@ -397,9 +397,7 @@ static __always_inline int send_next(const enum transport_kind transport, struct
 	/* Openings continue the sequence of phase 1. */
 	flow.tag.sequence = plan.churn && stream == PHASE1 ? at : schedule->made;
 	flow.tag.kind = stream | s->number << STREAM_BITS;
-	flow.tag.sent_low = stamp;
-	flow.tag.sent_middle = stamp >> 8;
-	flow.tag.sent_high = stamp >> 24;
+	set_sent(&flow.tag, stamp);
 	if (plan.mixed && stream != PHASE1 && in_background(turn_of(number))) {
 		background_flow(&flow, side,
 				BACKGROUND_FRAME | draw(number, plan.draw_key ^ 0x7f4a7c15, BACKGROUND_FRAME));
@@ -483,4 +481,16 @@ int emit(struct xdp_md *ctx)
 	if (data + ETH_HLEN + 1 > (__u8 *)(long)ctx->data_end)
 		return XDP_ABORTED;
 	return bpf_redirect_map(&ports, data[ETH_HLEN] & 1, 0);
+}
+
+/*
+ * The redirect floor: the cost of the kernel's own path, with frames that are neither written nor read. It is the lower
+ * bound for any tester that sends live frames. Its receiver is receive_nothing.
+ */
+#pragma once
+
+SEC("xdp")
+int redirect_only(struct xdp_md *ctx)
+{
+	return bpf_redirect_map(&ports, (floor_ports.frame++ & floor_ports.both) ^ floor_ports.first, 0);
 }

@@ -118,15 +118,28 @@ static __always_inline __u16 fold(__u64 sum)
 	return (words + (words << 16 | words >> 16)) >> 16;
 }
 
-static __always_inline void copy_tag(struct tag *to, const struct tag *from)
+/* The number of a frame among those of all senders of its stream. */
+static __always_inline __u64 number_of(const struct tag *tag)
 {
-	const __u32 *words = (const void *)from;
+	return (__u64)tag->sequence * plan.senders + (tag->kind >> STREAM_BITS);
+}
 
-	((__u32 *)to)[0] = words[0];
-	((__u32 *)to)[1] = words[1];
-	((__u32 *)to)[2] = words[2];
-	((__u32 *)to)[3] = words[3];
-	to->sent_high = from->sent_high;
+static __always_inline bool is_background(const struct tag *tag)
+{
+	return plan.mixed && tag->connection & BACKGROUND_FRAME;
+}
+
+/* The sending time, ns modulo 2^40. */
+static __always_inline __u64 sent_of(const struct tag *tag)
+{
+	return (__u64)tag->sent_high << 24 | (__u32)tag->sent_middle << 8 | tag->sent_low;
+}
+
+static __always_inline void set_sent(struct tag *tag, __u64 ns)
+{
+	tag->sent_low = ns;
+	tag->sent_middle = ns >> 8;
+	tag->sent_high = ns >> 24;
 }
 
 /* Octets after the tag are 0, 1, ... modulo 256 (RFC 2544 C.2.6.4). */

@@ -93,9 +93,10 @@ static __always_inline void parse_transport(const enum frame_kind kind, struct r
 					    bool lettered)
 {
 	const void *payload = (const void *)from + header_octets(kind);
+	__u32 ports = bpf_ntohl(received_ports(kind, from, form));
 
-	frame->source_port = source_port_of(kind, from, form);
-	frame->destination_port = destination_port_of(kind, from, form);
+	frame->source_port = ports >> 16;
+	frame->destination_port = ports;
 	if (is_tcp(kind))
 		parse_stamps(kind, from->tcp, frame->stamps);
 	if (is_untagged(kind))

@@ -47,12 +47,6 @@ static __always_inline __u16 identifier_of(const struct tag *tag)
 	return tag->sequence ^ tag->mark;
 }
 
-/* Number of a frame among those of all senders. */
-static __always_inline __u32 number_of(const struct tag *tag)
-{
-	return tag->sequence * plan.senders + (tag->kind >> STREAM_BITS);
-}
-
 /* 1 if a < b, both below 2^63, without a branch for the verifier to follow; so are the choices below. */
 static __always_inline __u64 is_below(__u64 a, __u64 b)
 {
@@ -102,9 +96,7 @@ static __always_inline void name_connection(struct tag *tag, __u64 connections)
  */
 static __always_inline __u64 cases_for(const struct tag *tag)
 {
-	__u64 sent = (__u64)tag->sent_high << 24 | (__u32)tag->sent_middle << 8 | tag->sent_low;
-
-	return tag->kind | (sent >> CASE_TIME_SHIFT & CASE_TIME_MASK) << CASE_TIME_AT |
+	return tag->kind | (sent_of(tag) >> CASE_TIME_SHIFT & CASE_TIME_MASK) << CASE_TIME_AT |
 	       (__u64)(tag->sequence >> 16) << CASE_SEQUENCE_AT;
 }
 
@@ -253,7 +245,13 @@ static __always_inline void parse_letters(struct tag *tag, const void *from)
 
 static __always_inline void copy_sealed_tag(struct tag *to, const struct tag *from)
 {
-	copy_tag(to, from);
+	const __u32 *words = (const void *)from;
+
+	((__u32 *)to)[0] = words[0];
+	((__u32 *)to)[1] = words[1];
+	((__u32 *)to)[2] = words[2];
+	((__u32 *)to)[3] = words[3];
+	to->sent_high = from->sent_high;
 	to->mark = sealed_mark(to);
 }
 

@@ -23,7 +23,7 @@ static __always_inline __u32 size_of(const enum frame_kind kind, const struct ta
 	if (is_untagged(kind) || !plan.sized || !(plan.sized >> (tag->kind & STREAM_MASK) & 1))
 		return ONE_SIZE;
 	mix = &plan.sizes[sender_of(tag)];
-	number = (__u64)tag->sequence * plan.senders + (tag->kind >> STREAM_BITS);
+	number = number_of(tag);
 	start = draw(number / mix->of, plan.draw_key ^ 0x2545f491, mix->of);
 	place = (number % mix->of * mix->step + start) % mix->of;
 	/* On each way to its end the verifier knows the number, and with it the length. */

@@ -152,9 +152,7 @@ static __always_inline void parse_untagged(const enum frame_kind kind, struct ta
 	/* The senders take the connections in turn. */
 	tag->sequence = tag->connection / plan.senders;
 	tag->kind = stream | (tag->connection % plan.senders) << STREAM_BITS;
-	tag->sent_low = sent;
-	tag->sent_middle = sent >> 8;
-	tag->sent_high = sent >> 24;
+	set_sent(tag, sent);
 }
 
 /* Whether both numbers are those of the connection. */

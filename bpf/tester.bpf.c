@@ -79,5 +79,4 @@ NUMBERED(ARRAY, recents, STREAMS *MAX_SENDERS, struct recent);
 #include "parse.h"
 #include "oddities.h"
 #include "classify.h"
-#include "floor.h"
 #include "offered.h"
