@@ -149,7 +149,6 @@ static __always_inline bool is_of_earlier(const struct tag *tag)
 	return control.since && time_since(tag, control.since) > 0;
 }
 
-/* Count a late frame and its delay. */
 static __always_inline void count_late(struct tally *tally, __s64 delay)
 {
 	extend(&tally->late_minimum, &tally->late_maximum, tally->late, delay);

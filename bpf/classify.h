@@ -467,7 +467,6 @@ static __always_inline int sorted(struct xdp_md *ctx, struct receiver *r, const 
 	return XDP_DROP;
 }
 
-/* Whether a frame at the Responder is a datagram to the port of DNS. */
 static __always_inline bool is_dns_query(const struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;

@@ -6,7 +6,6 @@
  */
 #pragma once
 
-/* Whether an address is one of the tester's own. */
 static __always_inline bool is_own(struct address address, const int side)
 {
 	if (plan.mixed && in_range(&plan.background[side].own, address))

@@ -35,7 +35,6 @@ static __always_inline __u32 unscrambled(__u32 x, __u32 key)
 	return (x ^ x >> 16) * 0x0e8b2f51 - key;
 }
 
-/* A side's key. */
 static __always_inline __u32 tcp_key(const int side)
 {
 	return plan.mark_keys[side];
@@ -155,7 +154,6 @@ static __always_inline void parse_untagged(const enum frame_kind kind, struct ta
 	set_sent(tag, sent);
 }
 
-/* Whether both numbers are those of the connection. */
 static __always_inline bool tcp_numbers_match(const enum frame_kind kind, const __be32 *from, __u32 connection)
 {
 	struct tcp_numbers right = tcp_numbers_of(kind, connection);
@@ -209,7 +207,6 @@ static __always_inline bool is_restamped(const enum frame_kind kind, const __u32
 	return kind == FRAME_SYN_ACK && stamps[0] - tcp_key(RESPONDER) != stamps[1] - tcp_key(INITIATOR);
 }
 
-/* Whether a frame at `here` is a reset. */
 static __always_inline bool is_reset(void *data, void *end, const volatile struct side_plan *here)
 {
 	const bool ipv6 = here->family == FAMILY_IPV6;

@@ -170,7 +170,6 @@ static __always_inline bool transport_length_is(const enum frame_kind kind, cons
 	return kind != FRAME_UDP || from->udp.len == bpf_htons(octets);
 }
 
-/* Whether the frame has no checksum. */
 static __always_inline bool transport_unchecked(const enum frame_kind kind, const struct transport *from)
 {
 	return kind == FRAME_UDP && !from->udp.check;

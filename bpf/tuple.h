@@ -118,7 +118,6 @@ static __always_inline __u64 opened(__u64 number)
 	return plan.opens_permuted ? permute(number, TUPLES) : number;
 }
 
-/* Whether a connection is one of the flood. */
 static __always_inline bool is_flood(__u64 connection)
 {
 	return plan.flood && connection >= plan.flood_from;
