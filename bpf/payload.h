@@ -85,9 +85,7 @@ static __always_inline void name_connection(struct tag *tag, __u64 connections)
 {
 	tag->sequence &= ~connections;
 	tag->kind = (tag->kind & ~connections) | (CLOSING & connections);
-	tag->sent_low &= ~connections;
-	tag->sent_middle &= ~connections;
-	tag->sent_high &= ~connections;
+	set_sent(tag, sent_of(tag) & ~connections);
 }
 
 /*
@@ -128,9 +126,7 @@ static __always_inline void add_cases(struct tag *tag, __u64 cases, __u16 identi
 	sent = now - ((now - sent) & ((CASE_TIME_MASK + 1) << CASE_TIME_SHIFT) - 1);
 	tag->kind = (tag->kind & ~connections) | (cases & connections);
 	tag->sequence = (tag->sequence & ~connections) | (sequence & connections);
-	tag->sent_low = (tag->sent_low & ~connections) | (sent & connections);
-	tag->sent_middle = (tag->sent_middle & ~connections) | (sent >> 8 & connections);
-	tag->sent_high = (tag->sent_high & ~connections) | (sent >> 24 & connections);
+	set_sent(tag, (sent_of(tag) & ~connections) | (sent & connections));
 	wrong = (has_connections_name(tag) ^ (connections & 1)) | (cases & ~connections);
 	tag->mark &= is_below(0, wrong) - 1;
 }
@@ -154,14 +150,15 @@ static __always_inline __u64 content_word(const volatile struct content *content
 static __always_inline __u64 put_letters(void *to, const struct tag *tag, const volatile struct content *content,
 					 int octets)
 {
-	__u64 connections = -has_connections_name(tag), cases = cases_for(tag) & connections;
+	__u64 connections = -has_connections_name(tag), cases = plan.cached_below ? cases_for(tag) & connections : 0;
 	__u64 sum = 0, letters;
 	struct tag name = *tag;
 	const __u32 *from = (const void *)&name;
 	__u64 others = -has_aaaa(tag);
 	__u32 last, mark;
 
-	name_connection(&name, connections);
+	if (plan.cached_below)
+		name_connection(&name, connections);
 	mark = sealed_mark(&name);
 #pragma unroll
 	for (int word = 0; word < CONTENT_WORDS; word++) {
