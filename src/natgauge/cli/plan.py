@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import cloup
 
-from natgauge.cli.names import GATEWAY, METRIC, WholeRange
+from natgauge.cli.names import GATEWAY, METRIC, Commands, WholeRange
 from natgauge.cli.say import say
 from natgauge.figure_text import given, with_noun
 from natgauge.figure_text import number as written
@@ -58,7 +58,7 @@ _cores_option = click.option(
 )
 
 
-@cloup.group("plan")
+@cloup.group("plan", cls=Commands)
 def command() -> None:
     """Check, show and create plans of campaigns."""
 
