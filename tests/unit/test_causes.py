@@ -265,7 +265,7 @@ def test_connections_without_an_entry_are_compared_with_the_frames_that_opened(h
 
 
 def test_what_else_leaves_connections_without_an_entry_is_not_said_where_they_were_not_translated() -> None:
-    """Seen: "the device's rules, which keep frames out of tracking" beside "it may also be entries that ended before"."""
+    """Seen: rules "which keep frames out of connection tracking", then "entries that ended before the count"."""
     leaked = hops_of(trial(300, ALL, arrived=LEAKED, device_count_after=700))
     (facts,) = (each.facts for hop in leaked.hops for each in hop.counters if each.name == "without entry")
     assert not facts.also

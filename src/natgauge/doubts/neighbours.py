@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from natgauge.analysis.unit_frames import asked_by_dns64, queries_of_far_side
-from natgauge.doubts.doubt import Doubt, Facts, Said
+from natgauge.doubts.doubt import LONGER_TRIALS, Doubt, Facts, Said
 from natgauge.doubts.ports import NEAR_TOP
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
@@ -175,9 +175,10 @@ DOUBTS: Final = (
             "trials were so short that frames waiting in queues may have raised the rate by 1 % or more. `value` is "
             "the share"
         ),
-        remedy="Use more connections, or longer trials.",
+        remedy=LONGER_TRIALS,
         share="too high",
         leaves="at most",
+        foreseen=True,
     ),
     Doubt(
         word="taking turns",
@@ -190,6 +191,7 @@ DOUBTS: Final = (
             "such a device in `isolated` placement"
         ),
         leaves="at least",
+        foreseen=True,
     ),
     Doubt(
         word="real server",
