@@ -108,7 +108,7 @@ def test_what_broke_is_told_and_ends_with_its_own_status(
     # Seen: the command that it named had results only, and said nothing of what is missing.
     assert run(shlex.split(told.partition("Tables: natgauge ")[2].splitlines()[0])) == 0
     # Seen: the status called a campaign ended whose report said that measurements have not ended.
-    assert ": 4 of 8 measurements broke; continue by " in capsys.readouterr().err
+    assert ": 4 of 8 measurements broke; mend what natgauge status names, then " in capsys.readouterr().err
     assert run(["status", "results/small"]) == 0
     assert "small: ended, 4 measurements broke; " in capsys.readouterr().out
 

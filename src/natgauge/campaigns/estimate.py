@@ -76,8 +76,6 @@ class Foreseen:
     """A doubt that could change the answer and that a result will have, on a device of the assumed rate.
 
     Attributes:
-        word: of the doubt, or `NO_RESULT`.
-        text: the doubt, or why there will be no result.
         enough: how much of a setting makes a share that is too high less than `GRAVE_SHARE`, such as "120,000
             connections"; empty = the doubt has no such share.
     """
@@ -121,7 +119,6 @@ class Estimate:
         device_octets: largest memory of the device; None = not known, because a recipe does not state it.
         outlasting: a line for each cell whose device would expire connections in the middle of a trial.
         unmade: kinds of labs that are made anew for each repetition of a cell, in a time that nobody knows.
-        foreseen: doubts that results will have.
     """
 
     trials: int = 0

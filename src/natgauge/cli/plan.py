@@ -144,11 +144,11 @@ def new(gateways: Sequence[str], metrics: Sequence[str]) -> None:
     from natgauge import procedures
     from natgauge.gateways.recipe import load
 
-    names = [load(name) and name for name in gateways or ("nftables-nat44", "linux-ipv4")]
+    names = gateways or ("nftables-nat44", "linux-ipv4")
+    kinds = tuple(sorted({load(name).own_processes for name in names}))
     named = [procedures.get(name).metric for name in metrics or ("connection-rate", "throughput")]
     measures = "\n".join(_MEASURE.format(metric=metric) for metric in named)
     quoted = ", ".join(f'"{name}"' for name in names)
-    kinds = tuple(sorted({load(name).own_processes for name in names}))
     mixed, connections = "" if len(kinds) > 1 else "# ", _CONNECTIONS[kinds]
     say(_TEMPLATE.format(names=quoted, mixed=mixed, connections=connections, measures=measures), nl=False)
 
