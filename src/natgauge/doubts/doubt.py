@@ -15,9 +15,7 @@ from natgauge.trials import Trial
 from natgauge.words import SearchLimitedBy, Verdict
 
 #: What to do about trials that are too short: those of a rate of new connections last N/R.
-LONGER_TRIALS: Final = (
-    "Use longer trials: more connections for a rate of new ones (--connections), otherwise more --trial-seconds."
-)
+LONGER_TRIALS: Final = "Use more --connections for a rate of new connections, otherwise more --trial-seconds."
 
 
 @dataclass(frozen=True, slots=True)
