@@ -87,6 +87,13 @@ def test_a_device_that_would_take_turns_with_the_tester_is_told_before(
     golden(checked(written(tmp_path, MIXED, "60_000", 'placement = "shared"', "throughput"), capsys))
 
 
+def test_frames_that_are_too_few_for_a_worst_case_are_told_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    golden(checked(written(tmp_path, TWO, "50", metric="first-packet-delay"), capsys))
+    assert checked(written(tmp_path, TWO, "5_000", metric="first-packet-delay"), capsys) == ""
+
+
 def test_settings_of_the_whole_machine_that_a_plan_sets_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:

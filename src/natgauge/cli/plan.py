@@ -199,12 +199,12 @@ def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *,
     ]
 
 
-def _warnings(cells: Sequence[PlannedCell], estimated: Estimate) -> Iterator[str]:
+def _warnings(planned: Sequence[PlannedCell], estimated: Estimate) -> Iterator[str]:
     """Yield a line for what makes figures doubtful, or keeps them from being compared, before anything is measured."""
     from natgauge.procedures.kit.search.queues import GRAVE_SHARE
 
     placed: dict[str, list[str]] = {}
-    for cell in cells:
+    for cell in planned:
         for measurement in cell.measurements:
             placed.setdefault(measurement.planned.settings.placement, []).append(cell.device)
     if len(placed) > 1:
@@ -212,13 +212,14 @@ def _warnings(cells: Sequence[PlannedCell], estimated: Estimate) -> Iterator[str
         yield f'  places  {each}; figures of different placements are not comparable: give [lab] placement = "isolated"'
     alike: dict[tuple[str, str], list[Foreseen]] = {}
     for doubt in estimated.foreseen:
-        alike.setdefault((doubt.measurement, doubt.word), []).append(doubt)
-    for (name, _), every in alike.items():
-        worst = max(every, key=lambda doubt: doubt.share)
-        more = f" and {len(every) - 1} more" if len(every) > 1 else ""
+        alike.setdefault((doubt.word, doubt.measurement if doubt.share else ""), []).append(doubt)
+    for every in alike.values():
+        worst, names = max(every, key=lambda doubt: doubt.share), listed([*dict.fromkeys(d.measurement for d in every)])
+        cells = len({doubt.cell for doubt in every})
+        more = f" and {with_noun(cells - 1, 'more cells')}" if cells > 1 else ""
         enough = f"; {worst.enough} make that less than {in_percent(GRAVE_SHARE)}" if worst.enough else ""
-        yield f"  doubt   {name} of {worst.cell}{more}: {worst.text}{enough}"
-    if machine := sorted({name for cell in cells for name in _of_machine(cell)}):
+        yield f"  doubt   {names} of {worst.cell}{more}: {worst.text}{enough}"
+    if machine := sorted({name for cell in planned for name in _of_machine(cell)}):
         yield f"  waits   {enumerated(machine)}: of the whole machine; a run waits for others that rely on it"
 
 
