@@ -487,3 +487,12 @@ def test_the_citation_names_this_version() -> None:
     cited = re.search(r"^version: (.+)$", (Path(__file__).parents[2] / "CITATION.cff").read_text(), re.MULTILINE)
     assert cited is not None
     assert cited[1] == VERSION
+
+
+def test_the_citation_has_the_day_of_a_release_and_no_day_before() -> None:
+    """CONTRIBUTING's release writes both."""
+    root = Path(__file__).parents[2]
+    cited = re.findall(r"^date-released: (.+)$", (root / "CITATION.cff").read_text(), re.MULTILINE)
+    heading = re.search(rf"^## {re.escape(VERSION)} .*$", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert heading is not None
+    assert cited == re.findall(r"\d{4}-\d\d-\d\d", heading[0])

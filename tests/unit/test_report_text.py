@@ -15,7 +15,7 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import grouped, made
 from tests.unit.simulated import Gateway
 
-from natgauge.known_doubts import Grade
+from natgauge.known_doubts import Grade, known
 from natgauge.measurements.making import make
 from natgauge.notes import Note
 from natgauge.procedures import enumeration_orders, frame_loss, latency
@@ -323,7 +323,7 @@ def test_the_text_of_a_doubt_that_several_results_have_is_an_example_where_they_
         [made([1.0], parameters={"gateway": f"nat-{at}"}, doubts=plain([queues[at]])) for at in pair]
         for pair in ((0, 1), (1, 2))
     ]
-    remedy = "Use more connections, or longer trials."
+    remedy = known("queues").remedy
     assert doubt_lines(alike) == [f"Could change the answer: queues (2 of 2 results): by up to 20 %. {remedy}"]
     assert doubt_lines(other) == [
         "Could change the answer: queues (2 of 2 results), for example of throughput of nat-1: by up to 20 %. " + remedy

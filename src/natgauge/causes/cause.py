@@ -37,6 +37,7 @@ class KindFacts:
 
     words: str
     limit: DeviceLimit = "device"
+    rate: bool = False
 
 
 @cache
@@ -96,6 +97,11 @@ class Cause:
     def limited_by(self) -> DeviceLimit:
         """What limits a result whose frames were lost so."""
         return kinds()[self.kind].limit
+
+    @property
+    def depends_on_rate(self) -> bool:
+        """Whether fewer frames may be lost at a lower rate."""
+        return kinds()[self.kind].rate
 
     @property
     def words(self) -> str:

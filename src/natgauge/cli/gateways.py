@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import cloup
 
-from natgauge.cli.names import GATEWAY
+from natgauge.cli.names import GATEWAY, Commands
 from natgauge.cli.say import json_object, say, wrapped
 from natgauge.errors import UsageError
 
@@ -40,7 +40,11 @@ if TYPE_CHECKING:
 
 
 @cloup.group(
-    "gateways", short_help="List the gateways that can be measured.", invoke_without_command=True, no_args_is_help=False
+    "gateways",
+    cls=Commands,
+    short_help="List the gateways that can be measured.",
+    invoke_without_command=True,
+    no_args_is_help=False,
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print titles, places, and the last run of each.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -18,7 +18,7 @@ from natgauge.analysis.unit_frames import (
     most_units,
     queries_of_far_side,
 )
-from natgauge.doubts.doubt import Doubt, Facts, Said
+from natgauge.doubts.doubt import LONGER_TRIALS, Doubt, Facts, Said
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
 from natgauge.metrics import declared
@@ -224,9 +224,10 @@ DOUBTS: Final = (
             "trials were so short that frames waiting in queues may have raised the rate by 1 % or more. `value` is "
             "the share"
         ),
-        remedy="Use more connections, or longer trials.",
+        remedy=LONGER_TRIALS,
         share="too high",
         leaves="at most",
+        foreseen=True,
     ),
     Doubt(
         word="taking turns",
@@ -239,6 +240,7 @@ DOUBTS: Final = (
             "such a device in `isolated` placement"
         ),
         leaves="at least",
+        foreseen=True,
     ),
     Doubt(
         word="real server",

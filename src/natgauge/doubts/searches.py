@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from natgauge.doubts.doubt import Doubt
+from natgauge.doubts.doubt import LONGER_TRIALS, Doubt
 from natgauge.figure_text import in_percent
 from natgauge.metrics.shared_figures import HELD_FIGURE, SHARE_FIGURE
 from natgauge.notes import Note, NoteWord
@@ -103,7 +103,7 @@ DOUBTS: Final = (
             "connections passed at 1.25 times the rate. The rate without loss then depends on N; the text has "
             "what lasts, `value` is the share by which the rate is higher"
         ),
-        remedy="Use more connections: the more there are, the closer the rate is to what lasts.",
+        remedy="Use more connections (--connections): the more there are, the closer the rate is to what lasts.",
         share="too high",
         leaves="at most",
     ),
@@ -116,9 +116,10 @@ DOUBTS: Final = (
             "in `shared` placement: trials were so short, or connections so few, that the tolerated lag may have "
             "raised the rate by more than the requested error. `value` is the share"
         ),
-        remedy="Use more connections, or longer trials.",
+        remedy=LONGER_TRIALS,
         share="too high",
         leaves="at most",
+        foreseen=True,
         is_inherited=False,
     ),
     Doubt(

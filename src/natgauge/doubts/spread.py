@@ -129,6 +129,7 @@ DOUBTS: Final = (
             "Time more frames by longer trials (--trial-seconds) or higher loads, with --way rfc8219 by more --tags; "
             "first frames by more connections."
         ),
+        foreseen=True,
     ),
     Doubt(
         word="wide spread",

@@ -302,7 +302,8 @@ def not_ended(folder: Path, *, runs: bool = False) -> str:
     left, command = len(missing) - broken, _resuming(folder, broken=bool(broken))
     parts = [f"{left} of {with_noun(every, 'measurements have', 'measurement has')} not ended"] if left else []
     parts += [f"{broken} of {with_noun(every, 'measurements')} broke"] if broken else []
-    return f"{', '.join(parts)}; {'it is running' if runs else f'continue by {command}'}"
+    how = f"mend what natgauge status names, then {command}" if broken else f"continue by {command}"
+    return f"{', '.join(parts)}; {'it is running' if runs else how}"
 
 
 def _resuming(folder: Path, *, broken: bool) -> str:
