@@ -167,6 +167,7 @@ def _asked_again(trial: Trial) -> float:
 DOUBTS: Final = (
     Doubt(
         word="queues",
+        plainly="trials were so short that frames waiting in queues may have raised the rate",
         grade="interval",
         about="trial",
         holds=_queues,
@@ -181,6 +182,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="taking turns",
+        plainly="the gateway's process and the sender took turns on one core",
         grade="answer",
         about="result",
         quotes=True,
@@ -193,6 +195,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="real server",
+        plainly="a real server answered, which may have been the limit",
         grade="answer",
         about="result",
         holds=_server,
@@ -210,6 +213,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="machine shared",
+        plainly="other measurements ran on the same machine",
         grade="interval",
         about="result",
         holds=_workers,
@@ -220,6 +224,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="table not emptied",
+        plainly="the gateway's table still held connections of earlier trials",
         grade="answer",
         about="trial",
         quotes=True,
@@ -234,6 +239,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="tester proof",
+        plainly="it is not shown that the tester's own server is fast enough",
         grade="answer",
         about="result",
         holds=_proof,
@@ -247,6 +253,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="names not cached",
+        plainly="fewer names were in the cache than intended",
         grade="answer",
         about="trial",
         holds=_missed,

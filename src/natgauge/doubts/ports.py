@@ -57,6 +57,7 @@ def _unknown_tester(facts: Facts) -> Iterator[Said]:
 DOUBTS: Final = (
     Doubt(
         word="link limited",
+        plainly="the link was the limit, so that the gateway may be faster",
         grade="answer",
         about="result",
         holds=_link,
@@ -72,6 +73,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="flow control",
+        plainly="flow control let frames wait instead of being lost",
         grade="answer",
         about="result",
         holds=_flow_control,
@@ -83,6 +85,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="tester unknown",
+        plainly="the tester's own limit is not known",
         grade="information",
         about="result",
         holds=_unknown_tester,
