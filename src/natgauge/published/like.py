@@ -280,7 +280,7 @@ class _Shaped:
     def _doubts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The doubts of the results with their columns; and those of a paper."""
         doubts = [(block, column, result.doubts) for block, column, result in self._every()]
-        return of_columns(doubts, "column", marked=True)
+        return of_columns(doubts, "column")
 
     def _limits(self) -> Iterator[str]:
         """Yield the limits of the results where these are not the device, with their columns."""
