@@ -22,7 +22,7 @@ from natgauge.gateways.recipe import available, load
 from natgauge.labs.common.links import End
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh.layout import layout
-from natgauge.reports.sizing import text
+from natgauge.reports.sizing.answer import text
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 

@@ -8,6 +8,7 @@ import html
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from natgauge.cli import run
 from natgauge.known_doubts import Grade
 from natgauge.notes import Note, NoteWord
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate, SearchLimit
+from natgauge.records.measurement import Result
 from natgauge.records.store import Store
 from natgauge.reports import comparison
-from natgauge.reports.collected import StoredComparison, StoredResults
+from natgauge.reports.collected import Stored, StoredComparison, StoredResults
+from natgauge.reports.heading import heading
 from natgauge.reports.html.figures import forest_figures, looks_of
 from natgauge.reports.html.page import page
 from natgauge.stored.find_results import find
@@ -202,7 +205,7 @@ def test_a_folder_holds_measurements_and_comparisons(
     assert run(["report", str(tmp_path)]) == 0
     shown = capsys.readouterr()
     # The costs are a few lines, and the table of results can be long.
-    assert shown.out.index("(baseline)") < shown.out.index("throughput")
+    assert shown.out.index("baseline") < shown.out.index("throughput")
     assert f"{tmp_path / 'c'}: left out" in shown.err
     assert run(["report", "--format", "csv", str(tmp_path)]) == 2
     golden(capsys.readouterr().err)
@@ -247,6 +250,81 @@ def test_several_gateways_are_put_in_order_in_one_line_with_doubtful_neighbours_
     assert "; 95 % intervals" in first.text
     assert not any("dear" in one.text for one in comparison.sentences(record)[1:])
     assert len(comparison.sheet(record, short=True).notes) <= 3 < len(comparison.sheet(record).notes)
+
+
+QUANTITIES: tuple[Quantity, ...] = ("new", "up", "down")
+#: Three gateways: the order of both others is sure of the first two frames alone.
+THREE = compared(
+    [
+        estimate(name, ratio, ratio - 0.01, ratio + 0.01 + (0.2 if quantity == "down" else 0), quantity=quantity)
+        for name, ratio in (("docker-nat44", 1.3), ("firewalld-nat44", 1.5))
+        for quantity in QUANTITIES
+    ]
+)
+
+
+def test_each_cost_has_a_line_with_its_order_and_its_own_certainty(golden: Golden) -> None:
+    """Seen: 70 words in the first line, on three frames."""
+    orders = comparison.sentences(THREE)
+    assert [(one.leads, one.certainty) for one in orders] == [(True, "sure")] * 3
+    assert [one.text.count("<") for one in orders] == [2, 2, 1]
+    assert ["interval" in one.text for one in orders] == [True, False, False]
+    golden("\n".join(one.text for one in orders))
+    unsure = [estimate(name, None, 0.9, 1.2, quantity="up") for name in ("a", "b")]
+    sure = [estimate(name, quantity="new") for name in ("a", "b")]
+    assert [one.certainty for one in comparison.sentences(compared([*sure, *unsure]))][:2] == ["sure", "cannot tell"]
+
+
+def test_the_table_of_three_gateways_fits_80_columns(golden: Golden) -> None:
+    """Seen: "Columns 1 to 3 of 6"."""
+    tables = []
+    for brief, below in ((True, "\nns: "), (False, "\nCosts are ")):
+        said = comparison.text(THREE, brief=brief, width=80)
+        tables.append(said.partition("\n\n")[2].partition(below)[0])
+    table, of_all = tables
+    assert table == of_all
+    assert max(map(len, table.splitlines())) <= 80
+    assert re.split("  +", table.splitlines()[0]) == ["gateway", "change", "interval", "verdict", "ns", "x forwarding"]
+    golden(table)
+
+
+def test_a_page_with_costs_and_rates_of_the_same_gateways_says_why_costs_are_finer() -> None:
+    """A reader asked which of both to believe."""
+
+    def said(record: ComparisonRecord, *results: Result) -> bool:
+        stored = tuple(Stored(Path(f"results/{at}"), one) for at, one in enumerate(results))
+        collected = StoredResults(stored, (), (StoredComparison(Path("results/c"), record),))
+        return "costs are finer" in text_of(page(collected, command_again))
+
+    rates = [made([rate] * 3, parameters={"gateway": name}) for name, rate in ((BASELINE, 1000.0), ("other", 900.0))]
+    assert said(NOTED, *rates)
+    assert not said(NOTED, rates[0])
+    assert not said(NOTED, *(made([1.0], metric="latency", unit="us", parameters={"gateway": name}) for name in "ab"))
+    assert not said(compared(by="rates", slices=None, forwarding_nanoseconds={}), *rates)
+
+
+@pytest.mark.parametrize(
+    ("size", "mix", "said"),
+    [
+        (64, None, "64 octets, placement"),
+        (128, None, "128 octets, but 64 octets for costs,"),
+        (
+            None,
+            "64:7,594:4,1518:1",
+            "frames of 64, 594 and 1,518 octets (7:4:1), but 64 octets for costs,",
+        ),
+    ],
+)
+def test_the_head_says_which_figures_have_which_frames(size: int | None, mix: str | None, said: str) -> None:
+    """Seen: "64 octets, frames of 64, 594 and 1,518 octets", of which the first were those of costs."""
+    record = compared(parameters={"frame_size": 64})
+    result = made([1000.0], parameters={"frame_size": size, **({} if mix is None else {"frame_sizes": mix})})
+    collected = StoredResults((Stored(Path("a"), result),), (), (StoredComparison(Path("c"), record),))
+    assert f", {said}" in heading(collected, ()).conditions
+    table = made([1000.0], metric="table-capacity", unit="connections", parameters={"frame_size": 64})
+    several = replace(collected, stored=(*collected.stored, Stored(Path("b"), table)))
+    named = "for frames per second without loss, 64 octets for connections held at once and costs,"
+    assert (named in heading(several, ()).conditions) == (size != 64)
 
 
 def test_a_comment_mentions_nobody_and_links_nowhere() -> None:
@@ -324,6 +402,26 @@ def test_every_form_says_which_traffic_was_measured(golden: Golden) -> None:
 def test_a_comment_names_the_commit() -> None:
     assert ", commit ab12cd;" in comparison.comment(compared([estimate()], commit="ab12cd@2026-01-02T03:04:05+00:00"))
     assert "commit" not in comparison.comment(compared([estimate()]))
+
+
+def test_a_comment_names_what_rules_match_that_no_lab_has(golden: Golden) -> None:
+    """Only who made the recipe knew that a list of blocked networks was not tried; who read the comment did not."""
+
+    def said(base: tuple[str, ...], change: tuple[str, ...], more: int = 0) -> list[str]:
+        record = compared([estimate()])
+        of_base, of_change, control = record.gateways
+        of_base = of_base.model_copy(update={"unmatched": base})
+        of_change = of_change.model_copy(update={"unmatched": change, "unmatched_more": more})
+        own = comparison.comment(record.model_copy(update={"gateways": (of_base, of_change, control)}))
+        return [line for line in own.splitlines() if line.endswith("match nothing in a lab.")]
+
+    assert said((), ()) == []
+    both = said(("203.0.113.0/24", "guests"), ("203.0.113.0/24", "guests"))
+    unlike = said(("203.0.113.0/24",), ("203.0.113.0/24", "192.168.2.0/24"))
+    many = said((), tuple(f"192.0.2.{number}" for number in range(20)), 80)
+    assert [len(lines) for lines in (both, unlike, many)] == [1, 2, 1]
+    assert "92 more" in many[0]
+    golden("\n".join([*both, *unlike, *many]))
 
 
 def test_two_gateways_need_no_order() -> None:

@@ -36,7 +36,9 @@ from natgauge.metrics.loads import FORGETS
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import OWN_TIMEOUT, Parameters
 from natgauge.records.store import Store
-from natgauge.reports.sizing import answer_of, document, exit_status, sized, text
+from natgauge.reports.sizing.answer import answer_of, exit_status, text
+from natgauge.reports.sizing.chosen import sized
+from natgauge.reports.sizing.document import document
 from natgauge.stored.find_results import find
 
 NEW = made([1000.0, 1000.0], metric="connection-rate", unit="connections/s")
@@ -257,7 +259,7 @@ def test_where_nothing_passed_no_subscriber_is_carried() -> None:
     asked = Subscribers(10, new=1.0)
     said = text(sizings([made([0.0] * 3, metric="connection-rate", unit="connections/s")], asked), asked)
     assert "does not carry" in said
-    assert "at less than 1 subscriber;" in said
+    assert "at less than 1 subscriber." in said
 
 
 def test_one_of_what_subscribers_take_is_said_in_the_singular() -> None:
@@ -280,11 +282,16 @@ def test_cores_that_are_needed_are_a_multiple_of_those_that_were_measured(golden
     found = sizings([frames], asked)
     golden(text(found, asked))
     # 5,000 subscribers of two cores, or 10,000 where the other direction is idle.
-    assert "26,000 need about 6 to 11 such cores" in text(found, asked)
     assert found[0].cores_for(26_000) == Span(6, 11)
-    # The cores that it has may be enough.
-    some = replace(asked, number=7500)
-    assert "7,500 need 2 to 3 such cores" in text(sizings([frames], some), some)
+    (gateway,) = document(found, asked)["gateways"]
+    assert [gateway[name] for name in ("cores", "cores_both_ways_busy", "cores_one_way_idle")] == [
+        [6, 11], [11, 11], [6, 11]
+    ]  # fmt: skip
+    assert "All need 11 such cores if both directions are as busy, or at least 6 if one is idle; " in gateway["text"]
+    rows = {row[0]: row[2:] for row in answer_of(found).table}
+    assert (rows["cores, both ways busy"], rows["cores, one way idle"]) == (("11",), ("6 to 11",))
+    (limit,) = gateway["limits"]
+    assert (limit["both_ways_busy"], limit["one_way_idle"]) == ([5000, 5000], [5000, 10_000])
 
 
 @pytest.mark.parametrize(("number", "fits"), [(90, "carries"), (100, "cannot tell"), (111, "does not carry")])
@@ -679,9 +686,9 @@ def test_the_exit_status_says_whether_they_fit(
     (gateway,) = json.loads(capsys.readouterr().out)["gateways"]
     assert gateway["limits"][0]["ended"] == "new connections"
     assert run(asked) == status
-    question, _, *lines = capsys.readouterr().out.splitlines()
+    question, answer, *_ = capsys.readouterr().out.split("\n\n")
     assert question == f"{number:,} subscribers, each with 2 open connections and 1 new connection/s."
-    assert " ".join(lines[:2]) == gateway["text"]
+    assert " ".join(answer.splitlines()) == gateway["text"]
 
 
 def test_numbers_of_one_output_are_rounded_alike_and_the_columns_that_decide_come_first() -> None:
@@ -748,7 +755,7 @@ def test_a_command_that_one_of_several_gateways_needs_names_it() -> None:
     asked = Subscribers(2000, connections=1.0, new=1.0, kept=1)
     rate = made([1000.0] * 2, metric="connection-rate", unit="connections/s", parameters={"gateway": "y"})
     said = text(sizings([NEW, table, rate], asked), asked)
-    assert "x: Not measured: open connections. To measure: natgauge measure table-capacity --gateway x " in said
+    assert "x: To measure open connections: natgauge measure table-capacity --gateway x " in said
 
 
 def test_more_gateways_than_a_page_has_room_for_are_rows_of_its_table() -> None:
@@ -801,6 +808,62 @@ def test_cores_are_those_of_the_larger_need_and_no_more_than_of_both(
     assert sizing.cores_for(3500) == Span(*cores)
 
 
+def _with_table(connections: int, rate: float = 10_000.0, size: int = 84, **parameters: Any) -> Result:
+    """A throughput with so many connections in the table."""
+    sent = {"directions": "both", "frame_octets": {"initiator": size}, "connections": connections}
+    return made([rate] * 2, parameters={**sent, **parameters})
+
+
+@pytest.mark.parametrize(
+    ("results", "asked", "fewer"),
+    [
+        ([_with_table(1000)], {"connections": 14.0}, {}),
+        ([_with_table(1000)], {"connections": 15.0}, {"frames": 1000}),
+        ([_with_table(1000), _with_table(2000, 20_000.0)], {"connections": 15.0}, {}),
+        ([_with_table(1000), _with_table(2000, 20_000.0)], {"connections": 60.0}, {"frames": 2000}),
+        # Frames of another size with as many connections say nothing of these.
+        ([_with_table(1000), _with_table(9000, 20_000.0, 1518)], {"connections": 15.0}, {"frames": 1000}),
+        # Who moves bits has a connection.
+        ([_with_table(60)], {}, {"frames": 60}),
+        ([_with_table(70)], {}, {}),
+        ([_with_table(1000, kind="routing")], {"connections": 15.0}, {}),
+        # A connection a second, each kept for 120 s.
+        ([_with_table(1000), NEW], {"new": 1.0, "kept": 120.0}, {"frames": 1000, "new connections": 1000}),
+    ],
+)
+def test_a_rate_that_was_measured_with_an_emptier_table_than_subscribers_fill_says_so(
+    results: list[Result], asked: dict[str, Any], fewer: dict[Ended, int]
+) -> None:
+    """Seen: "carries", by rates with 50,000 connections, of subscribers who fill a table with 600,000."""
+    own = Subscribers(100, megabits=2 * A_FRAME, **asked)
+    (sizing,) = found = sizings(results, own)
+    assert sizing.with_fewer == fewer
+    (gateway,) = document(found, own)["gateways"]
+    assert set(gateway["with_fewer_connections"]) == set(fewer)
+    said = text(found, own)
+    assert said.count("connections in the table; with ") == bool(fewer)
+
+
+def test_an_emptier_table_is_said_with_the_answer_that_it_could_change_and_changes_none_by_itself() -> None:
+    rate, capacity = _with_table(1000), made([10**6], metric="table-capacity", unit="connections", limited_by="table")
+    said = "Frames were measured with 1,000 connections in the table; with {} they can be slower (not measured)."
+    for number, fits in ((4000, "carries"), (12_000, "does not carry")):
+        asked = Subscribers(number, megabits=2 * A_FRAME, connections=2.0)
+        found = sizings([rate, capacity], asked)
+        (gateway,) = document(found, asked)["gateways"]
+        of_table = said.format(f"{2 * number:,}")
+        assert gateway["answer"] == fits
+        assert (of_table in gateway["text"]) == (fits == "carries")
+        assert text(found, asked).count(of_table) == 1
+
+
+def test_what_was_not_measured_is_named_with_the_first_limit() -> None:
+    """Seen: "The first known limit is frames."."""
+    results, asked = _three(401)
+    answer = answer_of(sized(results, asked)).verdicts[0][1]
+    assert answer == "Frames per second are the first limit of what was measured; open connections were not measured."
+
+
 @pytest.mark.parametrize(("vlan", "wire"), [(None, 104), ("100", 108)])
 def test_all_subscribers_together_take_these_bits_and_frames(vlan: str | None, wire: int) -> None:
     """A frame of 84 octets has 66 of the packet, and 104 on the wire, or 108 with a tag."""
@@ -842,7 +905,7 @@ def test_a_page_has_the_costs_below_the_answer_and_then_the_rates(tmp_path: Path
             "do not carry",
             "needed by all",
             "Cost of a frame",
-            "Frames per second",
+            "Frames per second without loss",
         )
     ]
     assert at == sorted(at)

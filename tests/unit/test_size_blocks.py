@@ -32,7 +32,8 @@ from natgauge.host import machine
 from natgauge.measurements.prepared import parameters_of
 from natgauge.port_blocks import PortBlocks
 from natgauge.records.measurement import Result
-from natgauge.reports.sizing import document, exit_status, text
+from natgauge.reports.sizing.answer import exit_status, text
+from natgauge.reports.sizing.document import document
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.question import ask
@@ -160,9 +161,12 @@ def test_the_document_and_the_status_have_the_limit_of_blocks(number: int, statu
         "all": number,
         "measured": [504.0, 504.0],
         "subscribers": [504.0, 504.0],
+        "both_ways_busy": None,
+        "one_way_idle": None,
         "answer": "carries" if status == 0 else "does not carry",
         "metric": None,
         "result": None,
+        "table_connections": None,
         "frames": None,
     }
     assert gateway["least_outside_addresses"] == math.ceil(number / 504)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,20 @@ _FENCE: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SAVED: Final = re.compile(r"[Ss]ave (?:it|this plan) as `([\w.-]+)`")
 #: Exit statuses of a comparison: no gateway costs more, one does, the time ended first. Others end with 0.
 _COMPARED: Final = {0, 10, 11}
+
+
+#: Other programs that a reader types.
+_OTHERS: Final = {"git", "cp"}
+_GIT: Final = ("git", "-c", "user.name=t", "-c", "user.email=t@example.org")
+
+
+def _type(program: str, words: Sequence[str]) -> None:
+    """Run another program; before one of git's, what there is was committed, as the page says."""
+    if program == "git" and not Path(".git").exists():
+        for before in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "rules"]):
+            subprocess.run([*_GIT, *before], check=True)
+    # A file that is there is no failure of `cp -n`, whatever its exit status is.
+    subprocess.run([program, *words], check=program == "git", capture_output=True)
 
 
 def steps(page: Path) -> Iterator[tuple[str, str]]:
@@ -46,6 +61,10 @@ def follow(page: Path, capsys: pytest.CaptureFixture[str], chosen: Callable[[lis
             Path(name).write_text(text)
             continue
         program, *words = shlex.split(text)
+        if program in _OTHERS:
+            if chosen(words):
+                _type(program, words)
+            continue
         assert program == "natgauge"
         to = words[-1] if ">" in words else None
         words = words[:-2] if to else words

@@ -43,6 +43,8 @@ _FORGETTING: Final = ("emptying", "empty_command", "device_timeout")
 #: that subscribers have.
 Ended = Literal["new connections", "open connections", "outside ports", "port blocks", "frames"]
 Fits = Literal["carries", "does not carry", "cannot tell"]
+#: How subscribers use the directions: both are as busy, or one is idle.
+Use = Literal["both ways", "one way"]
 #: Why a result is left out: its metric says nothing of subscribers, or counts those of a profile, all that they take at
 #: once; nothing of its resource is asked for; its gateway keeps no connections, so that they are no limit; its rate
 #: counts frames of which some opened no connection; part of its frames were only routed; their size is not known.
@@ -55,6 +57,8 @@ Unused = Literal[
 _OF_CONNECTIONS: Final[tuple[Resource, ...]] = ("new connections", "open connections")
 #: Limits that follow from what the cores do in a second.
 OF_CORES: Final[tuple[Ended, ...]] = ("new connections", "frames")
+#: A table with so many times the connections of a measurement is clearly fuller.
+_FULLER: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,13 @@ class Subscribers:
     def opened(self) -> float | None:
         """Connections that each opens within T; None = nothing is said of them."""
         return None if self.new is None or self.kept is None else float(exact(self.new) * exact(self.kept))
+
+    @property
+    def least_entries(self) -> float:
+        """Entries of the table that all take, or take at least; 0 = nothing is said of them."""
+        # Without a connection nobody moves bits.
+        each = self.entries if self.entries is not None else float(self.megabits is not None)
+        return float(exact(each) * self.number)
 
     @property
     def may_take_more(self) -> bool:
@@ -143,6 +154,12 @@ class SubscriberLimit:
         if self.busier_share is None:
             return self._of(self.measured)
         return Span(self.both_ways.lower, self.one_way.upper)
+
+    def used(self, use: Use | None) -> Span:
+        """Range of the number of subscribers that reaches the limit, if they use the directions so; None = anyhow."""
+        if self.busier_share is None or use is None:
+            return self.subscribers
+        return self.both_ways if use == "both ways" else self.one_way
 
     @property
     def both_ways(self) -> Span:
@@ -229,7 +246,22 @@ class Sizing:
             return 0.0
         return sum(number / end for end in least) if all(least) else math.inf
 
-    def cores_for(self, number: int) -> Span | None:
+    @property
+    def with_fewer(self) -> dict[Ended, float]:
+        """Limits of cores that were measured with clearly fewer connections than the table has then, with their number.
+
+        A fuller table can make a frame slower. What another result measured with as many is known.
+        """
+        needed, found = self.asked.least_entries, dict[Ended, float]()
+        for limit in self.limits if any(map(keeps_connections, self.results)) else ():
+            if limit.ended in OF_CORES and limit.result is not None:
+                alike = [one for one in self.results if _is_alike(one, limit.result)]
+                most = max((held for one in alike if (held := one.number("connections"))), default=math.inf)
+                if needed >= _FULLER * most:
+                    found[limit.ended] = most
+        return found
+
+    def cores_for(self, number: int, use: Use | None = None) -> Span | None:
         """Return how many cores like those of the measurement so many subscribers need, if cores add up.
 
         They need as many as for new connections or for frames alone, and no more than for both one after the other; the
@@ -239,8 +271,9 @@ class Sizing:
         cores = self.results[0].device_cores
         if not limits or not cores:
             return None
-        least = max(number / limit.subscribers.upper if limit.subscribers.upper else math.inf for limit in limits)
-        most = sum(number / limit.subscribers.lower if limit.subscribers.lower else math.inf for limit in limits)
+        ends = [limit.used(use) for limit in limits]
+        least = max(number / end.upper if end.upper else math.inf for end in ends)
+        most = sum(number / end.lower if end.lower else math.inf for end in ends)
         if any(resource in OF_CORES for resource in self.missing):
             most = math.inf
         # Without the last digits of a float, which are those of its arithmetic.
@@ -251,6 +284,13 @@ class Sizing:
 def resource_of(result: Result) -> Resource | None:
     """The resource that a result measured; None where it says nothing of subscribers."""
     return declared(result.metric).resource
+
+
+def _is_alike(result: Result, other: Result) -> bool:
+    """Whether results measured the same resource, and frames of the same sizes."""
+    resource = resource_of(other)
+    is_same = resource_of(result) == resource
+    return is_same and (resource != "frames" or sizes_in_words(result) == sizes_in_words(other))
 
 
 def keeps_connections(result: Result) -> bool:

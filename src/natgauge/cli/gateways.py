@@ -200,11 +200,12 @@ def new(
     made = from_nft(name, source, names, made_by, beside=beside)
     written = made.write_beside(source) if beside else made.write((into or Path()) / name)
     again = f"rm {'' if beside else '-r '}{shlex.quote(str(written))} && {made_by}"
-    for unlike in unlike_lab(made, names, again):
+    for unlike in unlike_lab(made, again):
         say(f"natgauge: {source}: {unlike}", err=True)
     path = str(written) if written.is_absolute() else f"./{written}"
     file = path if beside else f"{path}/gateway.toml"
-    say(f"{file}; try it: natgauge compare nftables-nat44 {shlex.quote(path)}")
+    trying = f"; try it: natgauge compare nftables-nat44 {shlex.quote(path)}"
+    say(f"{file}{trying if made.only_from is None else ''}")
 
 
 command.add_command(new)

@@ -31,7 +31,7 @@ def check(ports: str | None, *, as_json: bool) -> int:
     Without --ports every interface of a network card is checked.
     """
     from natgauge.host.tuning import tuner
-    from natgauge.host.tuning.changes import HiddenStateError, read
+    from natgauge.host.tuning.tuner import HiddenStateError, read
 
     settings = tuner.check(None if ports is None else _split(ports))
     hidden, changed = "", tuple[Any, ...]()

@@ -80,7 +80,7 @@ def clean(*, dry_run: bool, strays: bool) -> None:
     never touched.
     """
     from natgauge.cleaning import cleanup
-    from natgauge.labs.common.decisions import Left
+    from natgauge.labs.common.undoing import Left
 
     decisions = cleanup.decide(strays=strays)
     if dry_run:

@@ -475,8 +475,15 @@ def _compared(collected: StoredResults, form: str, own: OwnWords) -> str:
 
     if form == "csv":
         return comparison.csv_table(collected.records)
+    is_text = form == "text"
     return "\n\n".join(
-        _answered(form, comparison.sentences(one.record), comparison.sheet(one.record, short=form == "text"), of, own)
+        _answered(
+            form,
+            comparison.sentences(one.record),
+            comparison.sheet(one.record, short=is_text, by_frame=is_text),
+            of,
+            own,
+        )
         for one in collected.comparisons
         for of in [replace(collected, stored=(), comparisons=(one,), audits=())]
     )

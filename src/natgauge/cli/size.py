@@ -20,7 +20,7 @@ from natgauge.inputs import types
 if TYPE_CHECKING:
     from natgauge.analysis.sizing import Subscribers
     from natgauge.reports.collected import StoredResults
-    from natgauge.reports.sizing import SizeAnswer
+    from natgauge.reports.sizing.answer import SizeAnswer
 
 _AMOUNT: Final = ValueType(types.Number())
 #: The least and the most of anything that a subscriber may take: less or more would say nothing of networks, and much
@@ -89,7 +89,8 @@ def command(
     if one does not, and 5 if it cannot be told.
     """
     from natgauge.analysis.sizing import Subscribers, takes_addresses
-    from natgauge.reports import sizing
+    from natgauge.reports.sizing import answer, chosen
+    from natgauge.reports.sizing import document as documents
     from natgauge.stored import find_results
     from natgauge.tables import columns
 
@@ -103,7 +104,7 @@ def command(
     collected = find_results.find(folders, failed=html is not None)
     say_copies(collected)
     results = collected.results
-    found = sizing.sized(results, asked)
+    found = chosen.sized(results, asked)
     takes_ports = any(one.asked.entries is not None for one in found)
     if found and outside_addresses is not None and not takes_ports and not any(map(takes_addresses, found)):
         raise UsageError(
@@ -112,12 +113,12 @@ def command(
             at="outside_addresses",
         )
     if html is not None:
-        _write(collected, html, sizing.answer_of(found))
+        _write(collected, html, answer.answer_of(found))
     if as_json:
-        document(sizing.document(found, asked, results))
+        document(documents.document(found, asked, results))
     elif not is_page:
-        say(sizing.text(found, asked, results, columns()))
-    context.exit(sizing.exit_status(found, subscribers))
+        say(answer.text(found, asked, results, columns()))
+    context.exit(answer.exit_status(found, subscribers))
 
 
 def _refuse(asked: Subscribers) -> None:

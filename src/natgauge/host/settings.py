@@ -40,12 +40,8 @@ class OccupiedError(HostError):
     """Another natgauge of this machine needs another value of a setting."""
 
 
-def _nobody(_text: str) -> None:
-    """Nobody is told."""
-
-
-def _nothing() -> None:
-    """Nothing ends a wait."""
+def _nothing(*_: object) -> None:
+    """Tell nobody, and end no wait."""
 
 
 @contextmanager
@@ -297,7 +293,7 @@ class LocalSetting(MachineSetting):
         if is_own(rival):
             raise HostError(f"{text}; wait until it has ended")
         until = time.monotonic() + PATIENCE_SECONDS
-        tell, go_on = _waits.get() or (_nobody, _nothing)
+        tell, go_on = _waits.get() or (_nothing, _nothing)
         tell(f"{text}; waiting until it has ended, for at most {PATIENCE_SECONDS / 60:g} min")
         with ExitStack() as waits:
             waiting = [waits.enter_context(closing(Announcement(path, "waits"))) for path in self.paths]

@@ -43,7 +43,6 @@ THROUGHPUT: Final = Metric(
     does="forwards {value}",
     criterion=Criterion(strict=" without loss"),
     best="forwards most frames",
-    moved_by=frozenset(),
     resource="frames",
     is_bounded=True,
     counts="frames",
@@ -102,7 +101,6 @@ RESOLUTION_RATE: Final = Metric(
     best="passes most DNS queries",
     # The draft's: 16 threads of 100 source ports each.
     traffic={"destination_ports": "53", "connections": 1600},
-    moved_by=frozenset(),
     is_bounded=True,
     counts="queries",
 )
@@ -129,7 +127,6 @@ MIXED_LOAD: Final = Metric(
         DeclaredFigure(GIGABITS, "IP packets of both directions", "Gbit/s"),
         *_FLOODED,
     ),
-    moved_by=frozenset(),
     is_bounded=True,
     counts="load",
 )
@@ -150,7 +147,6 @@ SUBSCRIBERS: Final = Metric(
     best="carries most subscribers",
     figures=_FLOODED,
     traffic={"connections": 1_000_000},
-    moved_by=frozenset(),
     counts="subscriber",
 )
 
@@ -175,7 +171,6 @@ STABILITY: Final = Metric(
         DeclaredFigure("lost_percent_p", "p of a trend of the loss"),
     ),
     sampled_between=("failed_percent_lowest", "failed_percent_highest"),
-    moved_by=frozenset(),
     measures_loss=True,
     follows_host=False,
 )

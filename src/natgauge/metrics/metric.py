@@ -123,7 +123,7 @@ class Metric:
     figures: tuple[DeclaredFigure, ...] = ()
     sampled_between: tuple[str, str] | None = None
     traffic: Mapping[str, object] = field(default_factory=dict)
-    moved_by: frozenset[str]
+    moved_by: frozenset[str] = frozenset()
     phase: Literal[1, 2] = 2
     is_bounded: bool = False
     counts: Counted | None = None

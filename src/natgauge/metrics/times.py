@@ -35,7 +35,6 @@ LATENCY: Final = Metric(
     ),
     value_figure="typical_latency_us",
     sampled_between=("typical_latency_lowest_us", "typical_latency_highest_us"),
-    moved_by=frozenset(),
 )
 
 FIRST_PACKET_DELAY: Final = Metric(
@@ -78,7 +77,6 @@ PDV: Final = Metric(
     best="varies delays least",
     value_figure="pdv_us",
     sampled_between=("pdv_lowest_us", "pdv_highest_us"),
-    moved_by=frozenset(),
 )
 
 IPDV: Final = Metric(
@@ -91,7 +89,6 @@ IPDV: Final = Metric(
     does="varies the delay from frame to frame by {value}",
     best="varies delays from frame to frame least",
     value_figure="ipdv_spread_us",
-    moved_by=frozenset(),
 )
 
 RESET: Final = Metric(
@@ -109,7 +106,6 @@ RESET: Final = Metric(
             "surviving_percent", "connections that survive", "%", answer="{} %{range} of the connections survive"
         ),
     ),
-    moved_by=frozenset(),
 )
 
 SYSTEM_RECOVERY: Final = Metric(
@@ -139,6 +135,5 @@ COST: Final = Metric(
     does="takes {number} times the CPU time of plain forwarding for a frame",
     criterion=Criterion(tolerant=""),
     best="takes least CPU time for a frame",
-    moved_by=frozenset(),
     follows_host=False,
 )

@@ -467,7 +467,8 @@ def _ranked_once(ranking: Ranking) -> Sentence:
     # A gateway that may be better or worse than measured makes the order of the others no less sure.
     # Bounds are in the interval already.
     more = [claim for claim in ranking.claims if not _OF_BOUNDS.issuperset(claim.doubts)]
-    aside = {claim.first.gateway: claim.doubts for claim in more if not _grave(first)}
+    is_grave = any(doubt.grade == "answer" for doubt in first.doubts)
+    aside = {} if is_grave else {claim.first.gateway: claim.doubts for claim in more}
     claims = [claim for claim in ranking.claims if claim.first.gateway not in aside] or ranking.claims
     certainty = weakest(claims)
     if certainty == "cannot tell":
@@ -561,10 +562,6 @@ def _left_of(result: Result) -> str:
         return f"measured {_figure(result)}"
     ends = f"between {at_least(lower)} and {at_most(upper)}" if lower > 0 else f"at most {at_most(upper)}"
     return f"measured {f'at least {at_least(lower)}' if math.isinf(upper) else ends} {unit_of(result)}"
-
-
-def _grave(result: Result) -> bool:
-    return any(doubt.grade == "answer" for doubt in result.doubts)
 
 
 def _claimed(text: str, certainty: Certainty, claims: Sequence[Claim]) -> Sentence:

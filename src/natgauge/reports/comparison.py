@@ -11,9 +11,11 @@ from functools import partial
 from typing import Final
 
 from natgauge.analysis import conditions
+from natgauge.analysis.claims import Certainty
 from natgauge.analysis.halves import kinds_of_halves
 from natgauge.analysis.ratio_changes import control_margin
 from natgauge.analysis.ratio_verdicts import ENDS, doubts_of, doubts_of_all, grave_doubts, says_nothing
+from natgauge.analysis.sizing import OF_CORES, resource_of
 from natgauge.analysis.unit_frames import bits_of_unit
 from natgauge.figure_text import at_least, given, nanoseconds, number, with_noun
 from natgauge.interval_text import Way, in_bits, percent, ratio
@@ -28,19 +30,28 @@ from natgauge.records.comparison import (
     RatioEstimate,
     commit_of,
 )
+from natgauge.records.measurement import Result
 from natgauge.reports import markdown
 from natgauge.reports.answers import WAYS, Sentence
 from natgauge.reports.csv_table import written
 from natgauge.reports.graded_doubts import graded, in_paper
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
-from natgauge.words import MOST_NAMES, Quantity, listed
+from natgauge.words import MOST_NAMES, Quantity, enumerated, listed
 
 #: Signs between two gateways: the first costs surely less; the order is not known.
 _LESS: Final = "<"
 _ALIKE: Final = "≈"
+#: What a reader of costs and rates has to know where they seem to differ.
+_FINER: Final = (
+    "Where only costs tell gateways apart, rates do not contradict them: costs are finer, as the gateways took turns."
+)
+#: Names of unmatched rules that are shown.
+_SHOWN: Final = 8
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}
+#: The baseline compared with itself, below its own line.
+_CONTROL: Final = "A/A control"
 #: Columns of the CSV: of the comparison, then of the estimate.
 _COLUMNS: Final = (
     "baseline", "by", "role", "gateway", "quantity", "ratio", "low", "high", "level", "verdict", "nanoseconds",
@@ -56,7 +67,7 @@ def text(record: ComparisonRecord, *, brief: bool = False, width: int | None = N
             short.
         width: most characters of a line of the table; None = any.
     """
-    return answered(sentences(record), sheet(record, brief=brief, short=brief), width)
+    return answered(sentences(record), sheet(record, brief=brief, short=brief, by_frame=True), width)
 
 
 def sentences(record: ComparisonRecord, *, of_limit: bool = True) -> list[Sentence]:
@@ -81,10 +92,17 @@ def sentences(record: ComparisonRecord, *, of_limit: bool = True) -> list[Senten
             ratios = f"{ratio(low, 'down')} to {ratio(high, 'up')}"
             of = f"Compared with itself, {record.baseline.label} seems to differ, too ({FRAME_OF[estimate.quantity]}"
             found.append(Sentence(f"{of}: {ratios}, A/A control): a difference counts only beyond that.", "seen"))
-    found = [*([_order(record, ordered)] if ordered else []), *found]
+    found = [*_orders(record, ordered), *found]
     unlike = conditions_of(record)
     below = [] if unlike is None else [Sentence(str(unlike), unlike=(unlike,))]
     return [replace(found[0], leads=True), *found[1:], *below]
+
+
+def beside_rates(records: Sequence[ComparisonRecord], results: Sequence[Result]) -> list[Sentence]:
+    """Return why costs may tell gateways apart that rates do not, where a page has both."""
+    rated = {result.gateway for result in results if resource_of(result) in OF_CORES}
+    compared = [{one.label for one in record.gateways} for record in records if record.by == "slices"]
+    return [Sentence(_FINER)] if any(len(rated & labels) > 1 for labels in compared) else []
 
 
 def _limit(record: ComparisonRecord) -> Sentence | None:
@@ -106,16 +124,17 @@ def _ordered(record: ComparisonRecord) -> dict[Quantity, list[RatioEstimate]]:
     return {name: own for name, own in found.items() if len(own) > 1 and all(one.is_bounded for one in own)}
 
 
-def _order(record: ComparisonRecord, ordered: Mapping[Quantity, Sequence[RatioEstimate]]) -> Sentence:
-    """The order of several gateways by cost, with their intervals."""
-    order = "; ".join(f"{FRAME_OF[quantity]}: {_in_order(record, quantity, own)}" for quantity, own in ordered.items())
-    every = [estimate for own in ordered.values() for estimate in own]
-    unknown = f" ({_ALIKE}: which costs less is not sure)" if _ALIKE in order else ""
-    text = f"Cheapest first, {order}; {_level(every)}s{unknown}."
-    if grave_doubts(record, every):
-        return Sentence(text)
-    is_known = _LESS in order or any(estimate.verdict == "no difference" for estimate in every)
-    return Sentence(text, "sure" if is_known else "cannot tell")
+def _orders(record: ComparisonRecord, ordered: Mapping[Quantity, Sequence[RatioEstimate]]) -> Iterator[Sentence]:
+    """Yield the order of several gateways by each cost, with their intervals; the first says how to read them."""
+    orders = {quantity: _in_order(record, quantity, own) for quantity, own in ordered.items()}
+    unread = next((quantity for quantity, order in orders.items() if _ALIKE in order), None)
+    for at, (quantity, order) in enumerate(orders.items()):
+        own, what = ordered[quantity], FRAME_OF[quantity]
+        text = f"{capital(what)}: {order}" if at else f"Cheapest first, {what}: {order}; {_level(own)}s"
+        text += f" ({_ALIKE}: which costs less is not sure)" if quantity == unread else ""
+        is_known = _LESS in order or any(estimate.verdict == "no difference" for estimate in own)
+        certainty: Certainty | None = "sure" if is_known else "cannot tell"
+        yield Sentence(f"{text}.", None if grave_doubts(record, own) else certainty, leads=True)
 
 
 def _in_order(record: ComparisonRecord, quantity: Quantity, known: Sequence[RatioEstimate]) -> str:
@@ -309,27 +328,59 @@ def _undecided(record: ComparisonRecord) -> Iterator[str]:
         yield f"The time ended after {_length(record)}, before the costs were told apart; give more: --most-seconds."
 
 
-def sheet(record: ComparisonRecord, *, brief: bool = True, short: bool = False) -> Sheet:
+def sheet(record: ComparisonRecord, *, brief: bool = True, short: bool = False, by_frame: bool = False) -> Sheet:
     """Return the table of a comparison: a line for each gateway and quantity, the baseline first, the control last.
 
-    `short` notes are those that a reader of a terminal needs.
+    Args:
+        short: whether to have only the notes that a reader of a terminal needs.
+        by_frame: whether a heading has the frame of the lines that follow, so that terminals have room for them.
     """
+    lines = _lines_by_frame(record) if by_frame else _lines(record)
+    notes = tuple(f"{sentence}." for sentence in _notes(record, short=short))
+    doubts, in_papers = _doubts(record, brief=brief), in_paper(named_doubts(record), _having)
+    return Sheet(tuple(lines), notes, tuple(doubts), tuple(in_papers))
+
+
+def _lines(record: ComparisonRecord) -> list[SheetRow]:
     head = ("frame", "vs. baseline", "interval", "verdict", "ns a frame", "x forwarding")
     lines = [SheetRow("gateway", head)]
     for cost in record.baseline_costs:
         own = (_known(cost.nanoseconds), _known(cost.ratio_to_forwarding))
-        cells = (KIND_OF[cost.quantity], "-", "-", "-", *own)
-        lines.append(SheetRow(f"{_named(record, record.baseline)} (baseline)", cells))
+        line = (KIND_OF[cost.quantity], "-", "-", "-", *own)
+        lines.append(SheetRow(f"{_named(record, record.baseline)} (baseline)", line))
     for estimate in (*record.estimates, *record.control):
-        own = (_known(estimate.nanoseconds), _known(estimate.ratio_to_forwarding))
-        ratio = "-" if estimate.ratio is None else change(estimate, estimate.ratio)
-        verdict = _of_control(estimate) if estimate in record.control else estimate.verdict
-        cells = (KIND_OF[estimate.quantity], ratio, interval(estimate), verdict, *own)
+        cells = (KIND_OF[estimate.quantity], *_cells(record, estimate))
         lines.append(SheetRow(_named(record, record.gateway(estimate.gateway)), cells))
-    notes = tuple(f"{sentence}." for sentence in _notes(record, short=short))
-    return Sheet(
-        tuple(lines), notes, tuple(_doubts(record, brief=brief)), tuple(in_paper(named_doubts(record), _having))
-    )
+    return lines
+
+
+def _lines_by_frame(record: ComparisonRecord) -> list[SheetRow]:
+    lines = [SheetRow("gateway", ("change", "interval", "verdict", "ns", "x forwarding"))]
+    for quantity in dict.fromkeys(one.quantity for one in record.estimates):
+        lines.append(SheetRow(capital(FRAME_OF[quantity]), ()))
+        lines += [
+            SheetRow(
+                _named(record, record.baseline),
+                ("-", "-", "baseline", _known(cost.nanoseconds), _known(cost.ratio_to_forwarding)),
+            )
+            for cost in record.baseline_costs
+            if cost.quantity == quantity
+        ]
+        lines += [
+            SheetRow(_named(record, record.gateway(one.gateway)), _cells(record, one))
+            for one in record.estimates
+            if one.quantity == quantity
+        ]
+        lines += [SheetRow(_CONTROL, _cells(record, one)) for one in record.control if one.quantity == quantity]
+    return lines
+
+
+def _cells(record: ComparisonRecord, estimate: RatioEstimate) -> tuple[str, ...]:
+    """The change, its interval, the verdict, the nanoseconds, and the multiple of plain forwarding."""
+    ratio = "-" if estimate.ratio is None else change(estimate, estimate.ratio)
+    verdict = _of_control(estimate) if estimate in record.control else estimate.verdict
+    own = (_known(estimate.nanoseconds), _known(estimate.ratio_to_forwarding))
+    return ratio, interval(estimate), verdict, *own
 
 
 def change(estimate: RatioEstimate, end: float, way: Way = "near") -> str:
@@ -353,6 +404,7 @@ def _notes(record: ComparisonRecord, *, short: bool) -> Iterator[str]:
     where = "of searches in turn" if record.slices is None else f"on core {record.slices.core}"
     of_commit = "" if record.commit is None else f", commit {commit_of(record.commit)[0]}"
     yield f"Measured for {_length(record)} {where}{_traffic(record)}{of_commit}; evidence: {record.results}"
+    yield from _unmatched(record)
     own = (record.baseline, *record.compared)
     if "new" in {one.quantity for one in record.estimates} and "tcp" in {_transport(each) for each in own}:
         yield "With TCP new is a whole handshake: SYN, SYN-ACK and ACK"
@@ -370,6 +422,20 @@ def _notes(record: ComparisonRecord, *, short: bool) -> Iterator[str]:
     doubts = doubts_of_all(record)
     yield from (str(note) for note in record.notes if note not in doubts)
     yield from _rates(record)
+
+
+def _unmatched(record: ComparisonRecord) -> Iterator[str]:
+    """Yield what rules name that no lab has: once what those of all gateways name, and else with the gateways."""
+    every = (record.baseline, *record.compared)
+    labels: dict[tuple[tuple[str, ...], int], list[str]] = {}
+    for gateway in every:
+        labels.setdefault((gateway.unmatched, gateway.unmatched_more), []).append(gateway.label)
+    for (names, more), own in labels.items():
+        left = len(names[_SHOWN:]) + more
+        shown = enumerated([*names[:_SHOWN], *([f"{left} more"] if left else [])])
+        if names:
+            of = "" if len(labels) == 1 else f" of {listed(own)}"
+            yield f"Rules{of} for {shown} match nothing in a lab"
 
 
 def _transport(gateway: GatewayRecord) -> str:
@@ -404,7 +470,7 @@ def _traffic_of(gateway: GatewayRecord) -> str:
 
 def _short_notes(record: ComparisonRecord) -> Iterator[str]:
     forwarding = "; x forwarding: as a multiple of that of plain forwarding" if record.by == "slices" else ""
-    yield f"Costs: {_COSTS[record.by]}{forwarding}"
+    yield f"ns: {_COSTS[record.by]}{forwarding}"
     yield "The A/A control shows noise. On another host nanoseconds differ, ratios less"
 
 

@@ -51,10 +51,8 @@ class OwnWords:
 NO_WORDS: Final = OwnWords()
 
 
-#: The connections, and further parameters, of the line below the title.
-_CONNECTIONS: Final = "connections"
-_SIZE: Final = "frame_size"
-_CONDITIONS: Final = {_CONNECTIONS: "connections", "device_cores": "cores", _SIZE: "octets"}
+#: The figures of comparisons.
+_COSTS: Final = "costs"
 #: The family of the Initiator's packets, with which the size of the same frame differs.
 _FAMILY: Final = "initiator_family"
 #: Labels of the rows of a table whose values this line has.
@@ -91,14 +89,17 @@ class Heading:
     @property
     def made(self) -> str:
         """Day, machine, tool and settings as a sentence, without conditions; empty where none is known."""
-        text = "; ".join(filter(None, (self.measured, self.settings)))
-        return f"{text}." if text else ""
+        return _sentence(self.measured, self.settings)
 
     @property
     def sentence(self) -> str:
         """Day, machine, conditions and settings as a sentence; empty where none is known."""
-        text = "; ".join(filter(None, (self.measured, self.conditions, self.settings)))
-        return f"{text}." if text else ""
+        return _sentence(self.measured, self.conditions, self.settings)
+
+
+def _sentence(*parts: str) -> str:
+    text = "; ".join(filter(None, parts))
+    return f"{text}." if text else ""
 
 
 def heading(collected: StoredResults, failures: Sequence[MeasurementFailure], own: OwnWords = NO_WORDS) -> Heading:
@@ -108,7 +109,7 @@ def heading(collected: StoredResults, failures: Sequence[MeasurementFailure], ow
         own.title or _title(collected, failures, titles),
         _measured(collected),
         _conditions(collected),
-        ", ".join(_words(_SETTINGS, _parameters(collected))).replace("%", " %"),
+        ", ".join(_words(_SETTINGS, collected.parameters)).replace("%", " %"),
         tuple(titles.items()) if len(titles) > 1 else (),
         own.paragraphs,
     )
@@ -197,7 +198,7 @@ def _measured(collected: StoredResults) -> str:
     """When and on which machines, such as "Measured on 2026-11-26 on AMD EPYC, Linux 6.18"."""
     days = sorted(set(_days(collected)))
     when = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
-    machines = [", ".join(_words(_MACHINE, [parameters])) for parameters in _parameters(collected)]
+    machines = [", ".join(_words(_MACHINE, [parameters])) for parameters in collected.parameters]
     where = " and ".join(dict.fromkeys(filter(None, machines)))
     parts = [f"on {when}" if when else "", f"on {where}" if where else ""]
     return f"Measured {', '.join(filter(None, parts))}" if any(parts) else ""
@@ -226,36 +227,57 @@ def _day(results: str | None, folder: Path) -> Iterator[str]:
         yield date.date().isoformat()
 
 
-def _parameters(collected: StoredResults) -> list[Parameters]:
-    return [result.parameters for result in collected.results] + [
-        record.baseline.parameters for record in collected.records
-    ]
-
-
 def _conditions(collected: StoredResults) -> str:
     """Numbers of the traffic and the device, the lowest and the highest, and the placement."""
-    results, every = collected.results, _parameters(collected)
-    values: dict[str, list[int]] = {"repetitions": [len(result.repetitions) for result in results]}
-    for name, noun in _CONDITIONS.items():
-        found: list[object] = [parameters.get(name) for parameters in every]
-        if name == _CONNECTIONS:
-            found[: len(results)] = map(open_at_once, results)
-        if name == _SIZE:
-            found = [own_size(parameters) for parameters in every]
-        values[noun] = [value for value in found if isinstance(value, int)]
-    by_family = {
-        family: [size for each in every if each.get(_FAMILY) == family and isinstance(size := own_size(each), int)]
-        for family in ("ipv4", "ipv6")
+    results, every = collected.results, collected.parameters
+    found: dict[str, list[object]] = {
+        "repetitions": [len(result.repetitions) for result in results],
+        "connections": [
+            *map(open_at_once, results),
+            *(record.baseline.parameters.get("connections") for record in collected.records),
+        ],
+        "cores": [parameters.get("device_cores") for parameters in every],
     }
-    by_noun = {noun: f"{_ends(own)} {noun if max(own) > 1 else noun[:-1]}" for noun, own in values.items() if own}
-    if all(by_family.values()) and len(set(map(_ends, by_family.values()))) > 1:
-        by_noun[_CONDITIONS[_SIZE]] = f"{_ends(by_family['ipv4'])} octets ({_ends(by_family['ipv6'])} over IPv6)"
-    texts = list(by_noun.values())
-    mixes = dict.fromkeys(mix for parameters in every if (mix := mix_of(parameters)))
-    texts += [f"frames of {' or '.join(mixes)}"] if mixes else []
+    values = {noun: [value for value in own if isinstance(value, int)] for noun, own in found.items()}
+    texts = [f"{_ends(own)} {noun if max(own) > 1 else noun[:-1]}" for noun, own in values.items() if own]
+    texts += _frames(collected)
     texts += list(dict.fromkeys(f"by {by}" for result in results if (by := criterion.transport(result))))
     texts += list(dict.fromkeys(f"subscribers{each}" for result in results if (each := criterion.terms(result))))
     return ", ".join([*texts, *_words(_PLACE, every)])
+
+
+def _frames(collected: StoredResults) -> list[str]:
+    """Sizes of frames; where not all are of one size, or not all are of results, with the figures that have them."""
+    named = [(declared(result.metric).name_in_sentence, result.parameters) for result in collected.results]
+    named += [(_COSTS, record.baseline.parameters) for record in collected.records]
+    by_figure: dict[str, list[Parameters]] = {}
+    for name, parameters in named:
+        by_figure.setdefault(name, []).append(parameters)
+    by_sizes: dict[str, list[str]] = {}
+    for name, own in by_figure.items():
+        by_sizes.setdefault(" and ".join(_sizes(own)), []).append(name)
+    by_sizes.pop("", None)
+    is_mixed = any(mix_of(parameters) for _, parameters in named)
+    if len(by_sizes) < 2 or not (is_mixed or (collected.results and collected.records)):
+        return _sizes([parameters for _, parameters in named])
+    if [*by_sizes.values()][1:] == [[_COSTS]]:
+        return [", but ".join(by_sizes) + f" for {_COSTS}"]
+    return [f"{sizes} for {listed(names)}" for sizes, names in by_sizes.items()]
+
+
+def _sizes(every: Sequence[Parameters]) -> list[str]:
+    """Sizes of frames in words, the smallest and the largest, by family where they differ; then mixes of sizes."""
+    sizes = {
+        family: [
+            size for each in every if family in ("", each.get(_FAMILY)) and isinstance(size := own_size(each), int)
+        ]
+        for family in ("", "ipv4", "ipv6")
+    }
+    ends = {family: _ends(own) for family, own in sizes.items() if own}
+    by_family = len(ends) == 3 and ends["ipv4"] != ends["ipv6"]
+    texts = [f"{ends['ipv4']} octets ({ends['ipv6']} over IPv6)" if by_family else f"{ends['']} octets"] if ends else []
+    mixes = dict.fromkeys(mix for parameters in every if (mix := mix_of(parameters)))
+    return [*texts, *([f"frames of {' or '.join(mixes)}"] if mixes else [])]
 
 
 def _ends(values: Sequence[int]) -> str:

@@ -19,7 +19,7 @@ from natgauge.reports.graded_doubts import graded
 from natgauge.reports.heading import SAID_ROWS
 from natgauge.reports.labels import names_of
 from natgauge.reports.main_figure import in_cell
-from natgauge.reports.pivot import alike, heading_of, matrix
+from natgauge.reports.pivot import alike, heading_of, matrix, unlike
 from natgauge.reports.sheet import Sheet, SheetRow, of_runs
 from natgauge.words import listed
 
@@ -142,9 +142,8 @@ def _unlike(
     for title, names in groups.items():
         for column in columns:
             own = [by_gateway[name][column] for name in names if column in by_gateway[name]]
-            if said := conditions.sentence([conditions.figure_of(result) for result in own]):
+            if said := unlike(own):
                 found.setdefault((title, said), []).append(column)
     return [
-        f"{f'{title}, ' if len(groups) > 1 else ''}{', '.join(own)}: {said[0].lower()}{said[1:]}"
-        for (title, said), own in found.items()
+        f"{f'{title}, ' if len(groups) > 1 else ''}{', '.join(own)}: {said}" for (title, said), own in found.items()
     ]

@@ -122,7 +122,7 @@ def of_medians(results: Sequence[Result], against: str) -> Sheet:
         alike_in = [block for block in blocks if block.metric == metric]
         shown = {other for block in alike_in for other in block.others}
         columned = ([results[block.at[column]] for block in alike_in if column in block.at] for column in columns)
-        below += [f"{metric}: {said}" for said in dict.fromkeys(_unlike(own, shown) for own in columned) if said]
+        below += [f"{metric}: {said}" for said in dict.fromkeys(unlike(own, shown) for own in columned) if said]
     doubts, of_paper = of_columns(
         [
             (block.named(with_metric=not unit), column, results[at].doubts)
@@ -165,11 +165,11 @@ def of_metrics(results: Sequence[Result], names: Sequence[str] = ()) -> Sheet:
     same = alike(results, except_for=_NOT_IN_PAPER if names else ())
     # A paper has it in the caption.
     notes = [] if names else same
-    unlike: dict[str, list[str]] = {}
+    differing: dict[str, list[str]] = {}
     for column in columns:
         own = [result for result, heading in zip(results, headings, strict=True) if heading == column]
-        unlike.setdefault(_unlike(own, differing_within(own) if names else ()), []).append(column)
-    notes += [f"{', '.join(own)}: {said}" for said, own in unlike.items() if said]
+        differing.setdefault(unlike(own, differing_within(own) if names else ()), []).append(column)
+    notes += [f"{', '.join(own)}: {said}" for said, own in differing.items() if said]
     # The names tell results of a metric apart, of a single one by themselves.
     heads = ["" if len(columns) == 1 else result.metric for result in results] if names else headings
     places = list(zip(names or _gateways(results), heads, (result.doubts for result in results), strict=True))
@@ -178,8 +178,8 @@ def of_metrics(results: Sequence[Result], names: Sequence[str] = ()) -> Sheet:
     return Sheet(tuple(lines), tuple(notes), doubts, of_paper, ranges)
 
 
-def _unlike(results: Sequence[Result], shown: Collection[str]) -> str:
-    """The sentence on the conditions in which results of a metric differ, but for those that are shown; or empty."""
+def unlike(results: Sequence[Result], shown: Collection[str] = ()) -> str:
+    """Return the conditions in which results of a metric differ, but for those that are shown; empty = in none."""
     except_for = frozenset[str]().union(*map(varied_with, shown))
     said = conditions.sentence(list(map(conditions.figure_of, results)), except_for=except_for)
     return f"{said[:1].lower()}{said[1:]}"

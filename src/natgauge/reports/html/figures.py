@@ -226,8 +226,9 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     All charts of gateways that are compared with each other have the same axes.
     """
     names = [name for name in labels.differing_within(results) if name != axis.parameter]
+    shown = (*names, axis.parameter)
     by_first = {id(each[0]): each for each in sets}
-    together = _together([each[0] for each in sets], (*names, axis.parameter))
+    together = _together([each[0] for each in sets], shown)
     figures: list[Figure] = []
     ideal = " The thin dotted line is the ideal: n cores give n times the rate of the first." * (axis is CORES)
     band = " The pale band joins them." * (axis is SESSIONS)
@@ -245,9 +246,6 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
         hollow = f" A hollow mark is {', or '.join(kinds)}." * bool(kinds)
         return f"The line goes through the medians. {_STROKE}{band}{hollow}{ideal}{log}{marks}{_limits(limited)[1]}"
 
-    def unlike(drawn: Sequence[Result], *, apart: bool = False) -> conditions.Unlike | None:
-        return _unlike(drawn, *names, axis.parameter, apart=apart)
-
     for (head, firsts), spans in zip(together, logs, strict=True):
         own = [by_first[id(first)] for first in firsts]
         axes = _axes(axis, own)
@@ -257,7 +255,7 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
         for title, every in panels.items():
             for part in _chunks(every, charts.MOST_LINES):
                 alone = f"{caption(_flat(part), _flat(own), _words(_flat(part)), spans=spans)}"
-                alone += _after(unlike(_flat(part)))
+                alone += _after(_unlike(_flat(part), *shown))
                 figures.append(replace(_lines(title, part, axis, axes, looks), caption=alone))
     drawn = _flat(sets)
     return FigureGroup(
@@ -266,7 +264,7 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
         f"{results[0].metric}-against-{_AGAINST[axis]}",
         tuple(figures),
         _legend([each[0].gateway for each in sets], looks),
-        unlike(drawn, apart=len(together) > 1),
+        _unlike(drawn, *shown, apart=len(together) > 1),
         _marked(drawn),
         f"{declared(results[0].metric).cited} against {_AGAINST[axis]} ({unit_of(results[0])})",
     )
@@ -414,7 +412,7 @@ def _joined(*parts: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _unlike(results: Sequence[Result], *shown: str, apart: bool) -> conditions.Unlike | None:
+def _unlike(results: Sequence[Result], *shown: str, apart: bool = False) -> conditions.Unlike | None:
     """Return the conditions in which drawn results differ, but for parameters that charts show.
 
     `apart` is whether these results are on several axes.
@@ -439,7 +437,8 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
         return sorted(some, key=lambda result: result.median, reverse=better(results[0].metric) != "lower")
 
     # What is comparable with no other comes behind the others.
-    together = sorted(_together(results, labels.differing_within(results)), key=lambda own: len(own[1]) == 1)
+    shown = labels.differing_within(results)
+    together = sorted(_together(results, shown), key=lambda own: len(own[1]) == 1)
     references = [drawn_beside(own) for _, own in together]
     points = [sorted(map(by_rank, on_one_axis(own)), key=lambda point: len(point) == 1) for _, own in together]
     named = [name for every in points for point in every for name in _names(point).values()]
@@ -453,9 +452,6 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
         text = f"Bars are medians{f', {first} first' if several else ''}. {_STROKE}{bounded}{marks}"
         return text + (_limits(drawn)[1] if limited else "")
 
-    def unlike(drawn: Sequence[Result], *, apart: bool = False) -> conditions.Unlike | None:
-        return _unlike(drawn, *labels.differing_within(results), apart=apart)
-
     forwarding = _after(without_forwarding(results))
     for (head, own), every, reference in zip(together, points, references, strict=True):
         highest = max(max(main_figure.stroke_of(result).high, result.median) for result in own)
@@ -464,7 +460,7 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
         for part in (part for point in every for part in _chunks(point, charts.MOST_ROWS)):
             bars = _bars(part, _names(results), labels.differing(results), looks, scale=scale, reference=reference)
             alone = caption(part, _words(part), several=len(part) > 1, limited=not reference)
-            alone += f"{_after(unlike(part))}{forwarding}"
+            alone += f"{_after(_unlike(part, *shown))}{forwarding}"
             figures.append(replace(bars, title=_joined(head, bars.title), caption=alone))
     several = any(len(point) > 1 for every in points for point in every)
     of_all = caption(results, "", several=several, limited=not any(references))
@@ -473,7 +469,7 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
         f"{of_all}{forwarding}",
         results[0].metric,
         tuple(figures),
-        unlike=unlike(results, apart=len(together) > 1),
+        unlike=_unlike(results, *shown, apart=len(together) > 1),
         marks=_marked(results),
         cited=f"{declared(results[0].metric).cited} ({unit_of(results[0])})",
     )
@@ -535,15 +531,14 @@ def evidence_figures(results: Sequence[Result], looks: Looks) -> list[FigureGrou
     names, groups = _names(results), []
     caption = "Each point is a repetition, the upright stroke their median."
     for title, every in _by_title(results).items():
-        differing, figures = labels.differing(every), []
-        together = _together(every, labels.differing_within(every))
+        differing, shown, figures = labels.differing(every), labels.differing_within(every), []
+        together = _together(every, shown)
         for head, own in together:
             bars = [_bars(part, names, differing, looks, every=True) for part in _chunks(own, charts.MOST_ROWS)]
             figures += [replace(each, title=_joined(head, each.title)) for each in bars]
-        unlike = _unlike(every, *labels.differing_within(every), apart=len(together) > 1)
-        name = f"{every[0].metric}-repetitions"
-        group = FigureGroup(f"Every repetition of {title}", caption, name, tuple(figures), unlike=unlike)
-        groups.append(replace(group, marks=_marked(every)))
+        unlike = _unlike(every, *shown, apart=len(together) > 1)
+        what, name = f"Every repetition of {title}", f"{every[0].metric}-repetitions"
+        groups.append(FigureGroup(what, caption, name, tuple(figures), unlike=unlike, marks=_marked(every)))
     return groups
 
 
@@ -562,7 +557,7 @@ def _losses(results: Sequence[Result], looks: Looks) -> FigureGroup:
         )
 
     def alone(drawn: Sequence[Result]) -> str:
-        return f"{caption(drawn, _words(drawn))}{_after(_unlike(drawn, apart=False))}"
+        return f"{caption(drawn, _words(drawn))}{_after(_unlike(drawn))}"
 
     return FigureGroup(
         "Loss against load",
@@ -640,12 +635,9 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
         line = f"{load}{'' if load == rate else f' ({rate})'}, {origin(trial.direction)}"
         known = [point for point in trial.points if point[1] > 0] or [(trial.points[0][0], 1.0)]
         for place, (delay, share) in enumerate(_thinned(known, points)):
-            tip = (
-                {}
-                if place % _SHOWN
-                else {"tip": f"{line}: {number(100 * share)} % took longer than {number(delay)} us"}
-            )
-            rows.append({"x": delay, "y": 100 * share, "line": at, "load": load, **looks[result.gateway], **tip})
+            rows.append({"x": delay, "y": 100 * share, "line": at, "load": load, **looks[result.gateway]})
+            if place % _SHOWN == 0:
+                rows[-1]["tip"] = f"{line}: {number(100 * share)} % took longer than {number(delay)} us"
         shown = tuple(number(trial.percentiles[each]) for each in PERCENTILES)
         percent = "-" if trial.percent is None else f"{trial.percent:g}"
         data.append((percent, rate, origin(trial.direction), f"{trial.frames:,}", *shown))
@@ -721,24 +713,16 @@ def _forest(
     first, last = axis.domain or (0.0, math.inf)
     rows, data, frame = [], [], FRAME_OF[estimates[0].quantity]
     for each in estimates:
-        cells = (
-            each.gateway,
-            frame,
-            "-" if each.ratio is None else change(each, each.ratio),
-            interval(each),
-            each.verdict,
-        )
-        data.append(cells)
+        changed = "-" if each.ratio is None else change(each, each.ratio)
+        data.append((each.gateway, frame, changed, interval(each), each.verdict))
         if each in known:
             ratio = {} if each.ratio is None else {"value": each.ratio}
             unknown = {"open_low": not each.low, "open_high": each.high is None}
             its_ends = {"low": each.low or first, "high": last if each.high is None else each.high}
             colour = "var(--muted)" if record.gateway(each.gateway).role == "control" else looks[each.gateway]["colour"]
-            tip = f"{each.gateway}, {frame}: {cells[2]} ({cells[3]}), {each.verdict}"
-            doubts = doubts_of(record, each)
-            name = _wrapped(each.gateway) + (
-                f"|{cells[2]}{graded_doubts.mark(doubts)}" if each.ratio is not None else ""
-            )
+            tip = f"{each.gateway}, {frame}: {changed} ({interval(each)}), {each.verdict}"
+            said = "" if each.ratio is None else f"|{changed}{graded_doubts.mark(doubts_of(record, each))}"
+            name = f"{_wrapped(each.gateway)}{said}"
             rows.append({"name": name, **ratio, **its_ends, **unknown, "colour": colour, "tip": tip})
     finding = " ".join(f"{estimate.text}." for estimate in estimates)
     head = ("gateway", "of", "change", "interval", "verdict")

@@ -43,7 +43,7 @@ from natgauge.reports.html.figures import FigureGroup, Looks
 from natgauge.reports.html.metrics_table import ratio_table, tabled_of
 from natgauge.reports.optional_deps import need
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
-from natgauge.reports.sizing import SizeAnswer
+from natgauge.reports.sizing.answer import SizeAnswer
 from natgauge.words import Verdict, enumerated, listed
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
@@ -111,6 +111,7 @@ def page(
     ]
     said = [
         *(one for one in sentences if not one.unlike and one not in tabled),
+        *comparison.beside_rates(records, results),
         *_conditions(collected, [view for view in views if view is not None]),
         *map(Sentence, without_result_yet(lacks)),
     ]
@@ -217,13 +218,8 @@ def _resource(name: str) -> str:
 
 def _versions(collected: StoredResults) -> str:
     """Return the versions of natgauge that measured; the present version may be another."""
-    every = [
-        *(result.parameters for result in collected.results),
-        *(record.baseline.parameters for record in collected.records),
-    ]
-    return " and ".join(
-        dict.fromkeys(str(environment.get("natgauge") or "of unknown version") for environment in every)
-    )
+    every = (str(parameters.get("natgauge") or "of unknown version") for parameters in collected.parameters)
+    return " and ".join(dict.fromkeys(every))
 
 
 def _conditions(collected: StoredResults, views: Sequence[Unlike]) -> Iterator[Sentence]:

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What to change and to measure, and what the numbers rest on; each sentence once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from natgauge.analysis.sizing import (
+    OF_CORES,
+    Ended,
+    Sizing,
+    SubscriberLimit,
+    addresses_for,
+    least_blocks,
+    sizes_in_words,
+)
+from natgauge.analysis.unit_frames import mix_of
+from natgauge.figure_text import in_full, in_percent, number, with_noun
+from natgauge.interval_text import in_bits, percent
+from natgauge.notes import Note
+from natgauge.records.measurement import Result
+from natgauge.reports.graded_doubts import explained, graded
+from natgauge.reports.rows import own_share
+from natgauge.reports.sizing.question import frames_in_words, frames_of, frames_of_all, limit_of_frames
+from natgauge.reports.sizing.verdict import deciding_limits
+from natgauge.reports.sizing.words import (
+    ANY_GATEWAY,
+    commands_for,
+    configured_limit,
+    emptier_table,
+    entries_of_all,
+    given_gateway,
+    larger_capacity,
+    names_of,
+)
+from natgauge.words import OUTSIDE_PORTS, enumerated
+
+#: What to change where a limit is too low.
+_REMEDIES: Final[Mapping[Ended, str]] = {
+    "new connections": "{cores}, or fewer rules that each new connection passes",
+    "open connections": "a table for {entries} (of Linux gateways nf_conntrack_max), if memory allows, or "
+    "shorter time-outs",
+    "outside ports": "more outside addresses (--outside-addresses)",
+    "port blocks": "more outside addresses (--outside-addresses), or smaller blocks",
+    "frames": "{cores}, or a faster path for frames of open connections",
+}
+#: What to change where not the table ended open connections.
+_NO_TABLE: Final = "what refuses them (natgauge explain)"
+#: What to change where the log ended it, and not the gateway.
+_OF_LOG: Final = "what writes the log: its records were lost (natgauge explain)"
+#: What to change where a subscriber has more connections than its blocks have ports.
+_LARGER_BLOCKS: Final = "larger blocks, or more blocks for each subscriber"
+#: The doubt of a capacity that more connections would raise.
+_OF_RANGES: Final = "range limited"
+
+
+def sentences_of(found: Sequence[Sizing]) -> Iterator[str]:
+    """Yield the sentences on gateways, each once; those that do not hold for all have the names of theirs."""
+    given = [given_gateway(sizing.results[0]) for sizing in found]
+    gateway = given[0] if len(set(given)) == 1 else ANY_GATEWAY
+    for part in (_changes, _facts):
+        said: dict[str, list[tuple[str, str]]] = {}
+        for name, sizing, own in zip(names_of(found), found, given, strict=True):
+            every = zip(part(sizing, gateway, found), part(sizing, own, found), strict=True)
+            for general, of_one in every:
+                said.setdefault(general, []).append((name, of_one))
+        for general, of in said.items():
+            # A command for one gateway alone names it.
+            ours = of[0][1] if len(of) == 1 else general
+            yield ours if len(of) == len(found) else f"{enumerated([name for name, _ in of])}: {ours}"
+
+
+def _changes(sizing: Sizing, gateway: str, found: Sequence[Sizing]) -> Iterator[str]:  # noqa: ARG001 - as `_facts`
+    """Yield what to change, and what to measure."""
+    asked = sizing.asked
+    for limit in sizing.limits:
+        fits = limit.fits(asked.number)
+        # An end that is not known is no limit; where the table's own is not passed, more is to be measured.
+        is_known = limit.measured.upper not in (math.inf, sizing.table_limit) and not limit.is_least
+        if fits == "does not carry" or (fits == "cannot tell" and is_known):
+            yield f"To change: {limit.ended}: {_remedy(limit, sizing)}."
+    yield from larger_capacity(sizing, gateway)
+    if sizing.fits(asked.number) == "does not carry":
+        # Otherwise the first lines say it.
+        yield from _to_measure(sizing, gateway)
+
+
+def _facts(sizing: Sizing, gateway: str, found: Sequence[Sizing]) -> Iterator[str]:  # noqa: ARG001 - as `_changes`
+    """Yield what the numbers rest on."""
+    asked = sizing.asked
+    if sizing.no_limit:
+        yield f"A gateway that keeps no connections has no limit of {' and '.join(sizing.no_limit)}."
+    yield from _entries(sizing)
+    yield from _shared_ports(sizing)
+    addresses = addresses_for(sizing)
+    if addresses is not None and asked.outside_addresses is None:
+        yield f"Outside addresses: at least {in_full(addresses)}, {_if_taken(sizing)}."
+    yield from _chosen_frames(sizing, found)
+    # Of what is carried the answer says it.
+    is_carried = sizing.fits(asked.number) == "carries"
+    yield from [] if is_carried else emptier_table(sizing)
+    if sizing.larger_frames:
+        yield "No throughput was measured with frames as large as the mean: larger frames may cost more."
+    if len(asked.needs()) - len(sizing.no_limit) > 1 and not all(one.fits(asked.number) == "carries" for one in found):
+        yield "Each limit was measured alone: used together, they may carry fewer."
+
+
+def _to_measure(sizing: Sizing, gateway: str) -> Iterator[str]:
+    """Yield what no result measured, with what is known of it, and the command that does."""
+    for need, command in commands_for(sizing, gateway).items():
+        limit = configured_limit(sizing, need)
+        yield f"To measure {need}{f' ({limit})' if limit else ''}: {command}."
+
+
+def _entries(sizing: Sizing) -> Iterator[str]:
+    """Yield the entries of a subscriber that opens connections, and why they are as many."""
+    asked = sizing.asked
+    if asked.entries is None or asked.new is None or "open connections" in sizing.no_limit:
+        return
+    opened, entries = f"{in_full(asked.new)} new/s", with_noun(in_full(asked.entries), "entries")
+    if asked.kept is None:
+        yield (
+            f"Table: each takes at least {entries}; {opened} may fill more, but no result says for how long the "
+            "gateway keeps them (--device-timeout)."
+        )
+        return
+    kept = f"{opened}, each kept {in_full(asked.kept)} s after its last frame"
+    if asked.connections is None:
+        yield f"Table: each takes {entries}: {kept}."
+        return
+    given = with_noun(in_full(asked.connections), "open connections")
+    if asked.entries == asked.opened:
+        yield f"Table: {kept}, fills {entries} for each subscriber, not only your {given}."
+    else:
+        yield f"Table: {entries} for each subscriber, the {given}: {kept}, fills only {in_full(asked.opened)}."
+
+
+def _remedy(limit: SubscriberLimit, sizing: Sizing) -> str:
+    number = sizing.asked.number
+    # Of blocks whose number is known it cannot be told only where a subscriber may have too few ports.
+    too_few = limit.ended == "port blocks" and (limit.is_of_one or limit.fits(number) == "cannot tell")
+    entries, result = entries_of_all(sizing.asked), limit.result
+    is_table = sizing.table_limit is not None and sizing.table_limit < entries
+    if limit.ended == "open connections" and not is_table and result is not None and result.limited_by == "device":
+        return _NO_TABLE
+    if limit.ended != "port blocks" and not is_table and result is not None and result.limited_by == "log":
+        return _OF_LOG
+    if too_few:
+        return _LARGER_BLOCKS
+    # How many cores are needed is in the table.
+    cores = "more cores" if sizing.cores_for(number) is not None else "more or faster cores"
+    return _REMEDIES[limit.ended].format(cores=cores, entries=with_noun(in_full(entries), "connections"))
+
+
+def _shared_ports(sizing: Sizing) -> list[str]:
+    """What must hold where a subscriber has more connections than ports, of which several may share one."""
+    blocks, connections = sizing.blocks, sizing.asked.entries or 0
+    if blocks is None or blocks.counts_connections or connections <= blocks.size:
+        return []
+    return [
+        f"A block has {with_noun(in_full(blocks.size), 'ports')}: a subscriber with "
+        f"{with_noun(in_full(connections), 'connections')} needs several "
+        "remote endpoints" + (f", or up to {blocks.each} blocks." if blocks.each > 1 else ".")
+    ]
+
+
+def _if_taken(sizing: Sizing) -> str:
+    """What each subscriber, or each connection, takes of the outside addresses."""
+    blocks = sizing.blocks
+    if blocks is None:
+        return f"with a port for each open connection ({in_full(OUTSIDE_PORTS)} an address)"
+    each = least_blocks(blocks, sizing.asked)
+    taken = f"{in_full(each)} blocks" if each > 1 else "a block"
+    ports = with_noun(in_full(blocks.size), "ports")
+    return f"as each subscriber takes {taken} of {ports} ({in_full(blocks.per_address)} an address)"
+
+
+def _chosen_frames(sizing: Sizing, found: Sequence[Sizing]) -> list[str]:
+    """How the throughput was measured, and of several which was used, and why."""
+    used, asked = limit_of_frames(sizing), sizing.asked
+    if used is None or used.result is None:
+        return []
+    busier, sizes = used.busier_share or 1.0, sizes_in_words(used.result)
+    ways = {
+        1.0: f"frames of {sizes} one way",
+        0.5: f"as many frames from inside as from outside, of {sizes}",
+    }
+    way = ways.get(busier, f"frames of {sizes}, {in_percent(busier)} of them in the busier direction")
+    said, frames = [f"Measured with {way}."], frames_of(sizing)
+    if frames is not None and frames_of_all(found) is None:
+        wire = in_bits(number(frames.wire * asked.number))
+        said.append(f"All together are {frames_in_words(frames, asked)} ({wire} on the wire).")
+    if not sizing.other_frames:
+        return said
+    why = "they are the largest" if sizing.larger_frames else "they are the next to --mean-frame that are not smaller"
+    if asked.mean_frame is None:
+        why = "a mix is nearest to what subscribers send" if mix_of(used.result.parameters) else "it carries the least"
+        why += "; --mean-frame chooses others"
+    others = " and ".join(sizing.other_frames)
+    return [*said, f"The throughput with frames of {sizes} was used, not that of {others}: {why}."]
+
+
+def own_work(found: Sequence[Sizing]) -> Iterator[str]:
+    """Yield that rates contain the tester's own work, where it was done on the device's cores, with its share."""
+    names, shares = list[str](), list[float]()
+    for name, sizing in zip(names_of(found), found, strict=True):
+        rates = [result for result in _rates(sizing) if result.placement == "shared"]
+        names += [name] if rates else []
+        shares += [share for result in rates if (share := own_share(result)) is not None]
+    if names:
+        ends = dict.fromkeys(percent(end(shares), width=1).removesuffix(" %") for end in (min, max) if shares)
+        part = f" ({' to '.join(ends)} % of the time)" if shares else ""
+        of = "" if len(names) == len(found) else f" ({enumerated(names)})"
+        yield (
+            f"Placement shared{of}: the rates contain the tester's own work{part}, so the gateway alone carries "
+            "somewhat more."
+        )
+
+
+def _rates(sizing: Sizing) -> list[Result]:
+    """The results of limits that follow from what the cores do."""
+    return [limit.result for limit in sizing.limits if limit.result is not None and limit.ended in OF_CORES]
+
+
+def most_share(sizing: Sizing) -> float | None:
+    """The largest share of the time that is the tester's own work; None = not known."""
+    return max((share for result in _rates(sizing) if (share := own_share(result)) is not None), default=None)
+
+
+def meaning_of_marks(found: Sequence[Sizing]) -> list[str]:
+    """What the marks in the table mean, with the doubts; none where no figure has a mark."""
+    said = explained([grave_doubts(limit.result) for sizing in found for limit in sizing.limits])
+    return [said] if said else []
+
+
+def doubt_lines(found: Sequence[Sizing]) -> list[str]:
+    """The doubts that could change the answers, in one line; none where there are none.
+
+    What is not carried whatever a doubt leaves has its mark in the table alone.
+    """
+    deciding = [
+        (f"{result.metric} of {name}", grave_doubts(result))
+        for name, sizing in zip(names_of(found), found, strict=True)
+        if sizing.fits(sizing.asked.number) != "does not carry"
+        for result in {id(limit.result): limit.result for limit in deciding_limits(sizing) or sizing.limits}.values()
+        if result is not None and grave_doubts(result)
+    ]
+    lines = graded(
+        deciding,
+        lambda having: f" ({', '.join(having)})",
+        brief=True,
+        # The command for these subscribers is among the sentences.
+        instead={_OF_RANGES: ""} if any(said for one in found for said in larger_capacity(one, ANY_GATEWAY)) else {},
+    )
+    return [" ".join(lines)] if lines else []
+
+
+def grave_doubts(result: Result | None) -> list[Note]:
+    """The doubts of a result that could change the answer."""
+    return [] if result is None else [doubt for doubt in result.doubts if doubt.grade == "answer"]
