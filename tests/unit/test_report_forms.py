@@ -18,7 +18,7 @@ from tests.unit.made_corpus import by_rates
 from tests.unit.made_results import grouped, made
 
 from natgauge.cli import run
-from natgauge.known_doubts import known
+from natgauge.known_doubts import known, known_doubts
 from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
@@ -451,3 +451,10 @@ def test_a_campaign_of_which_nothing_has_ended_is_refused_and_says_so(
     assert run(["report", str(tmp_path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     golden(line)
+
+
+def test_every_doubt_has_words_for_readers_of_a_paper() -> None:
+    for word, doubt in known_doubts().items():
+        assert doubt.plainly, word
+        assert not [part for part in ("--", "natgauge") if part in doubt.plainly], word
+        assert len(doubt.plainly.split()) <= 18, word
