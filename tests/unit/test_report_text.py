@@ -181,7 +181,7 @@ def test_the_deletions_of_one_repetition_are_its_spread(golden: Golden) -> None:
     result = made([1e6], metric="tear-down-rate", unit="connections/s", figures=figures)
     golden(verdict(result))
     rows = dict(line.split("  ", 1) for line in text_of([result]).splitlines())
-    assert rows["emptying a full table (s)"].strip() == "0.250 ± 20 %"
+    assert rows["emptying a full table (s)"].strip() == "0.250 (0.200 to 0.300)"
     assert rows["deletion of the connections (s)"].strip() == "0.24"
 
 
@@ -313,7 +313,7 @@ def test_in_brief_causes_that_a_wide_spread_names_are_with_it_alone_unless_a_res
         "For information: INVALID trials (2 of 2 results).",
     ]
     # Below a table the text of the spread names them.
-    assert sheet([spread]).doubts == ("Why intervals are wide: wide spread: the repetitions spread over 30 %.",)
+    assert sheet([spread]).doubts == ("* Why intervals are wide: wide spread: the repetitions spread over 30 %.",)
 
 
 def test_the_text_of_a_doubt_that_several_results_have_is_an_example_where_they_have_other_ones() -> None:

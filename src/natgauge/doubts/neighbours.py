@@ -216,6 +216,7 @@ def _unknown_tester(facts: Facts) -> Iterator[Said]:
 DOUBTS: Final = (
     Doubt(
         word="queues",
+        plainly="trials were so short that frames waiting in queues may have raised the rate",
         grade="interval",
         about="trial",
         holds=_queues,
@@ -231,6 +232,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="taking turns",
+        plainly="the gateway's process and the sender took turns on one core",
         grade="answer",
         about="result",
         quotes=True,
@@ -244,6 +246,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="real server",
+        plainly="a real server answered, which may have been the limit",
         grade="answer",
         about="result",
         holds=_server,
@@ -261,6 +264,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="machine shared",
+        plainly="other measurements ran on the same machine",
         grade="interval",
         about="result",
         holds=_workers,
@@ -271,6 +275,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="table not emptied",
+        plainly="the gateway's table still held connections of earlier trials",
         grade="answer",
         about="trial",
         quotes=True,
@@ -285,6 +290,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="tester proof",
+        plainly="it is not shown that the tester's own server is fast enough",
         grade="answer",
         about="result",
         holds=_proof,
@@ -298,6 +304,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="names not cached",
+        plainly="fewer names were in the cache than intended",
         grade="answer",
         about="trial",
         holds=_missed,
@@ -311,6 +318,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="link limited",
+        plainly="the link was the limit, so that the gateway may be faster",
         grade="answer",
         about="result",
         holds=_link,
@@ -326,6 +334,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="flow control",
+        plainly="flow control let frames wait instead of being lost",
         grade="answer",
         about="result",
         holds=_flow_control,
@@ -337,6 +346,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="tester unknown",
+        plainly="the tester's own limit is not known",
         grade="information",
         about="result",
         holds=_unknown_tester,

@@ -22,6 +22,7 @@ LATENCY: Final = Metric(
     summary="typical and worst case latency, at the throughput and below it",
     title="Delay of a frame",
     source="RFC 8219 section 7.2",
+    term="Latency",
     better="lower",
     does="delays a frame by {value} (median)",
     best="delays frames least",

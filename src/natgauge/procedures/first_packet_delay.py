@@ -164,8 +164,7 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
     def _figures(self, outcome: Trial | None, which: str, share: float, *, is_value: bool = False) -> dict[str, float]:
         """The figures of the timed frames of a trial, and its loss; a note where none came, or they were due in stalls.
 
-        Raises:
-            BrokenError: no frame came in the trial of the value.
+        Where none came in the trial of the value, there is no value.
         """
         if outcome is None:
             return {}

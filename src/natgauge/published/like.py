@@ -90,7 +90,7 @@ class _Shaped:
                 lines.append(SheetRow("in the column of", printed.cells))
         notes, limits = tuple(self._notes()), tuple(self._limits())
         named = [(block, column, result.doubts) for block, column, result in self._every()]
-        doubts, of_paper = of_columns(named, "column", marked=True)
+        doubts, of_paper = of_columns(named, "column")
         return Sheet(tuple(lines), notes, (*doubts, *limits), (*of_paper, *limits))
 
     def _unit(self, row: PublishedRow) -> str:

@@ -24,8 +24,8 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS
 from natgauge.records.store import plain
 from natgauge.reports import main_figure
-from natgauge.reports.answers import stated_number
 from natgauge.reports.doubtful import bottleneck, mark
+from natgauge.reports.main_figure import stated_number
 from natgauge.reports.rows import doubt_words, unit_of
 from natgauge.reports.text import fitted
 from natgauge.statistics.interval import CONFIDENCE, finite

@@ -14,13 +14,14 @@ from natgauge.analysis.unit_frames import mix_of, own_size
 from natgauge.figure_text import in_full
 from natgauge.metrics import declared
 from natgauge.plain_text import one_line
+from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import date_of, moment_of
 from natgauge.reports import audit, criterion, markdown
 from natgauge.reports.collected import StoredResults
 from natgauge.reports.failures import MeasurementFailure
 from natgauge.reports.latex import plain
-from natgauge.reports.rows import open_at_once
+from natgauge.reports.rows import open_at_once, unit_of
 from natgauge.words import listed
 
 
@@ -112,6 +113,45 @@ def heading(collected: StoredResults, failures: Sequence[MeasurementFailure], ow
         tuple(titles.items()) if len(titles) > 1 else (),
         own.paragraphs,
     )
+
+
+def caption(collected: StoredResults, own: OwnWords = NO_WORDS) -> tuple[str, str, str]:
+    """Return the title of a table of measurements for a paper, the further sentences of its caption, and its label.
+
+    Metrics have the terms of their standards, and gateways the versions of their software.
+    """
+    head, results = heading(collected, (), own), collected.results
+    if not results:
+        return head.title, head.sentence, head.title
+    title, metrics = own.title, list(dict.fromkeys(result.metric for result in results))
+    if not title:
+        gateways = list(dict.fromkeys(result.gateway for result in results))
+        what = listed([declared(name).cited for name in metrics[:_MOST_METRICS]])
+        what = what if len(metrics) <= _MOST_METRICS else f"{len(metrics)} metrics"
+        more = f" and {len(gateways) - _MOST_NAMES} more" if len(gateways) > _MOST_NAMES else ""
+        unit = unit_of_caption(results)
+        names = gateways[:_MOST_NAMES]
+        title = f"{what} of {', '.join(names) if more else listed(names)}{more}{f', in {unit}' if unit else ''}"
+    return title, " ".join(filter(None, [head.sentence, _software(results)])), head.title
+
+
+def unit_of_caption(results: Sequence[Result]) -> str:
+    """Return the unit that a caption says of all results; empty where they are of several metrics or units."""
+    of = {(result.metric, unit_of(result)) for result in results}
+    return of.pop()[1] if len(of) == 1 else ""
+
+
+def _software(results: Sequence[Result]) -> str:
+    """The versions of the gateways' software, but for the kernel, which the line on the machine has; as a sentence."""
+    found: dict[str, dict[str, None]] = {}
+    for result in results:
+        versions = result.parameter("version")
+        kernel = f"Linux {result.parameter('kernel')}"
+        for version in versions if isinstance(versions, list) else []:
+            if isinstance(version, str) and version != kernel:
+                found.setdefault(result.gateway, {})[version] = None
+    texts = [f"{gateway}: {', '.join(versions)}" for gateway, versions in found.items()]
+    return f"Software of {'; of '.join(texts)}." if texts else ""
 
 
 def _titles(collected: StoredResults) -> Mapping[str, str]:

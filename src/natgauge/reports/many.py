@@ -14,11 +14,11 @@ from natgauge.analysis import conditions
 from natgauge.metrics import declared
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful
-from natgauge.reports.answers import in_cell
 from natgauge.reports.failures import BrokenMeasurement
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.heading import SAID_ROWS
 from natgauge.reports.labels import names_of
+from natgauge.reports.main_figure import in_cell
 from natgauge.reports.pivot import alike, heading_of, matrix, unlike
 from natgauge.reports.sheet import Sheet, SheetRow, of_runs
 from natgauge.words import listed
@@ -92,7 +92,7 @@ def doubts_of(results: Sequence[Result], *, each: bool = False, informing: bool 
         (at, [doubt for doubt in result.doubts if informing or doubt.grade != "information"])
         for at, result in enumerate(results)
     ]
-    return tuple(graded(every, having, called=called, brief=not each, each=each, marked=not each))
+    return tuple(graded(every, having, called=called, brief=not each, each=each, marked=True))
 
 
 def _words(own: Mapping[str, Result], failed: Sequence[BrokenMeasurement]) -> str:

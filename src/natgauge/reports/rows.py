@@ -133,18 +133,21 @@ class ResultRow:
     @property
     def printed(self) -> list[str]:
         """Cells as printed text."""
-        own = self.own or [printed(cell, self.text, in_percent=self.unit == "%") for cell in self.cells]
+        own = self.own or [printed(cell, self.text, ends=True) for cell in self.cells]
         return ["-" if cell is None else _with_value(text, cell) for cell, text in zip(self.cells, own, strict=True)]
 
 
-def printed(cell: Cell, text: Callable[[Cell], str], *, in_percent: bool = False) -> str:
-    """Return a cell's text, of a range as a figure with its interval; `text` formats a single value."""
+def printed(cell: Cell, text: Callable[[Cell], str], *, ends: bool) -> str:
+    """Return a cell's text, of a range as a figure with its interval, by both `ends`; `text` formats a single value.
+
+    Beside medians "±" is where another run is expected, which a range of what was measured is not.
+    """
     if not isinstance(cell, Ranged):
         return text(cell)
     if text is in_full:
         # Of what is counted, a rounded number hides what a few are missing.
         return f"{in_full(cell.median)} ({in_full(cell.minimum)} to {in_full(cell.maximum)})"
-    return (with_ends if in_percent else within)(cell.median, cell.minimum, cell.maximum)
+    return (with_ends if ends else within)(cell.median, cell.minimum, cell.maximum)
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,10 +192,7 @@ def series_rows(series: Sequence[SeriesRow]) -> list[list[str]]:
     cells = [[(row.get(name), "_percent" in name) for name in names] for row in series]
     return [
         [name.replace("_", " ") for name in names],
-        *(
-            ["-" if cell is None else printed(cell, _in_series, in_percent=share) for cell, share in row]
-            for row in cells
-        ),
+        *(["-" if cell is None else printed(cell, _in_series, ends=share) for cell, share in row] for row in cells),
     ]
 
 
