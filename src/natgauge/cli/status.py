@@ -121,8 +121,8 @@ def _doubt(campaign_status: CampaignStatus, measurement: MeasurementStatus) -> s
     # Only results need the views of results.
     from natgauge.records.measurement import Result
     from natgauge.records.reading import read_record
-    from natgauge.reports.answers import stated_number
     from natgauge.reports.doubtful import stated
+    from natgauge.reports.main_figure import stated_number
 
     result = read_record(summary, Result)
     said = stated(result)
