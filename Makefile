@@ -46,7 +46,7 @@ wheel: setup ## build the wheel that installs without compilers, into dist/
 	rm -f dist/natgauge-*.whl
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
 
-examples: setup ## write the text and picture of the demo's example again; NAMES="demo laptop sessions" measures these first (root)
+examples: setup ## write the examples of the documentation again from their results; NAMES="demo operator researcher" measures these first (root)
 	$(BIN)/python -m tools.example_reports $(NAMES)
 
 golden: setup ## write what natgauge says into tests/golden again, to be read as a difference; ARGS=tests/unit/test_answers.py for one file

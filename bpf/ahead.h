@@ -3,8 +3,7 @@
  * Connections and four tuples of a schedule's next frames, computed together. Each step from a frame's number to its
  * four tuple waits for the step before, but not for other frames, so the processor overlaps those of several frames.
  */
-#ifndef NATGAUGE_AHEAD_H
-#define NATGAUGE_AHEAD_H
+#pragma once
 
 /* The connection of a side's frame `number`. Another `try` is another draw of the Responder's. */
 static __always_inline __u64 connection_of(__u64 number, __u32 stream, const int side, int try)
@@ -69,5 +68,3 @@ static __always_inline struct ahead *ahead_of(const struct sender *s, struct sch
 		look_ahead(s, schedule, at / FRAMES_AHEAD, side);
 	return &schedule->ahead[at % FRAMES_AHEAD];
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /* Arrival of frames: duplicates and reordering, missing frames, delays and their differences, gaps between arrivals. */
-#ifndef NATGAUGE_ARRIVAL_H
-#define NATGAUGE_ARRIVAL_H
+#pragma once
 
 enum arrival { NEW = 0, DUPLICATE, TOO_OLD };
 
@@ -135,9 +134,7 @@ static __always_inline void record_delay(struct tally *tally, __s64 delay, const
 /* Time from sending until `until`, ns; the tag contains the sending time modulo 2^40 ns, 18 minutes. */
 static __always_inline __s64 time_since(const struct tag *tag, __u64 until)
 {
-	__u64 sent = (__u64)tag->sent_high << 24 | (__u32)tag->sent_middle << 8 | tag->sent_low;
-
-	return (__s64)((until - sent) << 24) >> 24;
+	return (__s64)((until - sent_of(tag)) << 24) >> 24;
 }
 
 /* One-way delay, ns. */
@@ -152,7 +149,6 @@ static __always_inline bool is_of_earlier(const struct tag *tag)
 	return control.since && time_since(tag, control.since) > 0;
 }
 
-/* Count a late frame and its delay. */
 static __always_inline void count_late(struct tally *tally, __s64 delay)
 {
 	extend(&tally->late_minimum, &tally->late_maximum, tally->late, delay);
@@ -190,7 +186,7 @@ static __always_inline void record_arrival(__u32 stream)
 static __always_inline bool is_sample(__u32 stream, const struct tag *tag)
 {
 	const volatile struct sampling *sampling = &plan.sampling[stream];
-	__u64 number = (__u64)tag->sequence * plan.senders + (tag->kind >> STREAM_BITS);
+	__u64 number = number_of(tag);
 
 	if (number < sampling->from)
 		return false;
@@ -238,5 +234,3 @@ static __always_inline void record_variation(struct tally *tally, __u32 stream, 
 	record_pair(tally, recent, tag->sequence, histogram);
 	record_pair(tally, recent, tag->sequence + 1, histogram);
 }
-
-#endif

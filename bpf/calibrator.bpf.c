@@ -5,25 +5,14 @@
  *
  * It runs at the egress of one of the device's interfaces (tcx), after the device has processed the frame.
  */
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <linux/in.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
-#include <linux/udp.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
-#include "maps.h"
+#include "common.h"
 
 /* Verdicts of a tcx program; the UAPI headers of some supported distributions are older than tcx. */
 #define TO_NEXT -1
 #define DROPPED 2
 
-#define LEAST_TEST_FRAME 60   /* octets without FCS: the shortest Ethernet frame */
-#define MOST_PARKED	 4096 /* octets; a power of two, longer than any frame of the tester */
-#define IPV4_FRAGMENT	 0x3fff
+#define LEAST_TEST_FRAME 60	    /* octets without FCS: the shortest Ethernet frame */
+#define MOST_PARKED	 4096	    /* octets; a power of two, longer than any frame of the tester */
 #define OWN_MARK	 0x6e676361 /* of frames sent by this program */
 
 enum mode {
@@ -75,37 +64,23 @@ struct frame {
 	bool is_ipv6;
 };
 
-static __always_inline bool is_ipv4_udp(struct __sk_buff *skb, struct frame *frame)
-{
-	struct iphdr ip;
-
-	if (bpf_skb_load_bytes(skb, frame->network, &ip, sizeof(ip)))
-		return false;
-	frame->transport = frame->network + ip.ihl * 4;
-	return ip.protocol == IPPROTO_UDP && !(ip.frag_off & bpf_htons(IPV4_FRAGMENT));
-}
-
-static __always_inline bool is_ipv6_udp(struct __sk_buff *skb, struct frame *frame)
-{
-	struct ipv6hdr ip;
-
-	if (bpf_skb_load_bytes(skb, frame->network, &ip, sizeof(ip)))
-		return false;
-	frame->is_ipv6 = true;
-	frame->transport = frame->network + sizeof(ip);
-	return ip.nexthdr == IPPROTO_UDP;
-}
-
 static __always_inline bool is_test_frame(struct __sk_buff *skb, struct frame *frame)
 {
+	struct ipv6hdr six;
+	struct iphdr four;
+
 	frame->network = sizeof(struct ethhdr);
+	frame->is_ipv6 = skb->protocol == bpf_htons(ETH_P_IPV6);
 	if (skb->len < LEAST_TEST_FRAME)
 		return false;
-	if (skb->protocol == bpf_htons(ETH_P_IP))
-		return is_ipv4_udp(skb, frame);
-	if (skb->protocol == bpf_htons(ETH_P_IPV6))
-		return is_ipv6_udp(skb, frame);
-	return false;
+	if (frame->is_ipv6) {
+		frame->transport = frame->network + sizeof(six);
+		return !bpf_skb_load_bytes(skb, frame->network, &six, sizeof(six)) && six.nexthdr == IPPROTO_UDP;
+	}
+	if (skb->protocol != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, frame->network, &four, sizeof(four)))
+		return false;
+	frame->transport = frame->network + four.ihl * 4;
+	return four.protocol == IPPROTO_UDP && !(four.frag_off & bpf_htons(IPV4_FRAGMENT));
 }
 
 /* Frames are numbered over all CPUs, so `every` applies to all of them together. */
@@ -158,42 +133,31 @@ static __always_inline bool set_port(struct __sk_buff *skb, __u32 udp, __u32 fie
 	return bpf_skb_store_bytes(skb, udp + field, &port, sizeof(port), 0) == 0;
 }
 
-static __always_inline bool set_ipv4_source(struct __sk_buff *skb, const struct frame *frame)
+/* Write the source address and correct the checksums. */
+static __always_inline bool set_source(struct __sk_buff *skb, const struct frame *frame)
 {
-	__u32 field = frame->network + offsetof(struct iphdr, saddr);
-	__be32 new = source[0], old;
-
-	if (bpf_skb_load_bytes(skb, field, &old, sizeof(old)))
-		return false;
-	if (bpf_l3_csum_replace(skb, frame->network + offsetof(struct iphdr, check), old, new, sizeof(new)))
-		return false;
-	if (bpf_l4_csum_replace(skb, frame->transport + offsetof(struct udphdr, check), old, new,
-				BPF_F_PSEUDO_HDR | BPF_F_MARK_MANGLED_0 | sizeof(new)))
-		return false;
-	return bpf_skb_store_bytes(skb, field, &new, sizeof(new), 0) == 0;
-}
-
-static __always_inline bool set_ipv6_source(struct __sk_buff *skb, const struct frame *frame)
-{
-	__u32 field = frame->network + offsetof(struct ipv6hdr, saddr);
-	__be32 new[] = { source[0], source[1], source[2], source[3] }, old[4];
+	__u32 field =
+		frame->network + (frame->is_ipv6 ? offsetof(struct ipv6hdr, saddr) : offsetof(struct iphdr, saddr));
+	__be32 new[] = { source[0], source[1], source[2], source[3] }, old[4] = {};
+	const __u32 octets = frame->is_ipv6 ? sizeof(new) : sizeof(new[0]);
 	__s64 difference;
 
-	if (bpf_skb_load_bytes(skb, field, old, sizeof(old)))
+	if (bpf_skb_load_bytes(skb, field, old, octets))
 		return false;
-	difference = bpf_csum_diff(old, sizeof(old), new, sizeof(new), 0);
+	difference = bpf_csum_diff(old, octets, new, octets, 0);
+	if (!frame->is_ipv6 &&
+	    bpf_l3_csum_replace(skb, frame->network + offsetof(struct iphdr, check), 0, difference, 0))
+		return false;
 	if (bpf_l4_csum_replace(skb, frame->transport + offsetof(struct udphdr, check), 0, difference,
 				BPF_F_PSEUDO_HDR | BPF_F_MARK_MANGLED_0))
 		return false;
-	return bpf_skb_store_bytes(skb, field, new, sizeof(new), 0) == 0;
+	return bpf_skb_store_bytes(skb, field, new, octets, 0) == 0;
 }
 
 /* Give the frame the source it had before the device translated it. */
 static __always_inline bool untranslate(struct __sk_buff *skb, const struct frame *frame)
 {
-	if (frame->is_ipv6 != source_is_ipv6)
-		return false;
-	if (!(frame->is_ipv6 ? set_ipv6_source(skb, frame) : set_ipv4_source(skb, frame)))
+	if (frame->is_ipv6 != source_is_ipv6 || !set_source(skb, frame))
 		return false;
 	return !source_port || set_port(skb, frame->transport, offsetof(struct udphdr, source), bpf_htons(source_port));
 }
@@ -290,5 +254,3 @@ int natgauge_truth(struct __sk_buff *skb)
 	__sync_fetch_and_add(&counts->acted, 1);
 	return mode == MODE_DROP || mode == MODE_STOP ? DROPPED : TO_NEXT;
 }
-
-char LICENSE[] SEC("license") = "Dual BSD/GPL";

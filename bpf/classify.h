@@ -3,8 +3,7 @@
  * The receivers: classify frames as expected, duplicate, reordered, late, damaged, untranslated, mistranslated or
  * foreign. Only frames for a real server reach the host's network stack; all other frames are dropped or answered.
  */
-#ifndef NATGAUGE_CLASSIFY_H
-#define NATGAUGE_CLASSIFY_H
+#pragma once
 
 #define HEADROOM   128 /* octets by which every frame can grow at its head */
 #define DNS_PORT   53
@@ -13,11 +12,6 @@
 #define DAMAGED	   16 /* plus the stream, or STREAMS where that cannot be read */
 
 enum translation { RIGHT = 0, UNTRANSLATED, MISTRANSLATED };
-
-static __always_inline bool is_background(const struct received_frame *frame)
-{
-	return plan.mixed && frame->tag.connection & BACKGROUND_FRAME;
-}
 
 /* Not 0 if a frame at `side` is in a tunnel between other ends than the relay and its own customer edge. */
 static __always_inline __u64 tunnel_wrong(const struct received_frame *frame, const int side)
@@ -79,7 +73,7 @@ static __always_inline bool mark_confirms(const struct received_frame *frame, co
 /* Whether the mark is one that this trial sent. Sets t to the connection's four tuple where marks depend on it. */
 static __always_inline bool has_mark(const struct received_frame *frame, struct tuple *t)
 {
-	if (!plan.marks_tuples || is_background(frame))
+	if (!plan.marks_tuples || is_background(&frame->tag))
 		return frame->tag.mark == plan.mark;
 	if (frame->tag.connection >= plan.connections)
 		return false;
@@ -104,6 +98,7 @@ static __always_inline enum translation outside_check(const struct received_fram
 	const volatile struct side_plan *in = &plan.side[INITIATOR], *out = &plan.side[RESPONDER];
 	struct address inside = inside_source(t->source_address);
 	bool kept = in->family == out->family && same_address(frame->source, inside);
+	bool same_port = frame->source_port == t->source_port, right;
 
 	if (plan.source_translated && kept)
 		return UNTRANSLATED;
@@ -111,19 +106,14 @@ static __always_inline enum translation outside_check(const struct received_fram
 	    frame->destination_port != t->destination_port || tunnel_wrong(frame, RESPONDER))
 		return MISTRANSLATED;
 	if (plan.set_known)
-		return in_own_set(frame, t) ? RIGHT : MISTRANSLATED;
-	if (plan.stateless || (plan.edges.emulated && !plan.source_translated))
-		return same_address(frame->source, outside_source(t->source_address)) &&
-				       frame->source_port == t->source_port
-			       ? RIGHT
-			       : MISTRANSLATED;
-	if (!plan.source_translated)
-		return kept && frame->source_port == t->source_port ? RIGHT
-		       : in->family != out->family && in_range(&plan.pool, frame->source) &&
-				       frame->source_port == t->source_port
-			       ? RIGHT
-			       : MISTRANSLATED;
-	return !plan.pool_checked || in_range(&plan.pool, frame->source) ? RIGHT : MISTRANSLATED;
+		right = in_own_set(frame, t);
+	else if (plan.stateless || (plan.edges.emulated && !plan.source_translated))
+		right = same_port && same_address(frame->source, outside_source(t->source_address));
+	else if (!plan.source_translated)
+		right = same_port && (kept || (in->family != out->family && in_range(&plan.pool, frame->source)));
+	else
+		right = !plan.pool_checked || in_range(&plan.pool, frame->source);
+	return right ? RIGHT : MISTRANSLATED;
 }
 
 /* At the Initiator addresses and ports must be those with which the connection was opened, swapped. */
@@ -206,7 +196,7 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 		record_variation(tally, stream, &frame->tag, delay);
 	if (frame->size < MOST_SIZES)
 		tally->sized[frame->size]++;
-	if (is_background(frame))
+	if (is_background(&frame->tag))
 		tally->background++;
 	else if (side == RESPONDER && !plan.stateless && !is_flood(frame->tag.connection))
 		learn_source(r, frame, stream);
@@ -289,12 +279,12 @@ static __always_inline int classify_marked(const enum frame_kind kind, struct xd
 		return XDP_DROP;
 	}
 	if (!frame->intact || !is_sent(stream) ||
-	    (frame->tag.connection >= plan.connections && !is_background(frame))) {
+	    (frame->tag.connection >= plan.connections && !is_background(&frame->tag))) {
 		return DAMAGED + (is_sent(stream) ? stream : STREAMS);
 	}
 	if (!arrives_at(kind, stream, side)) {
 		translation = MISTRANSLATED; /* it returned to its sender */
-	} else if (is_background(frame)) {
+	} else if (is_background(&frame->tag)) {
 		translation = background_check(frame, side);
 	} else if (right) {
 		translation = RIGHT;
@@ -399,7 +389,7 @@ static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md 
 	parsed = parse_as(kind, data, end, side, side, &frame);
 	if (kind == FRAME_UDP && !parsed && plan.mixed && plan.side[side].family == FAMILY_IPV4) {
 		parsed = parse(FRAME_UDP, true, data, end, BACKGROUND_LINK, &plan.background_form, &frame);
-		if (parsed && (frame.tag.mark != plan.mark || !is_background(&frame)))
+		if (parsed && (frame.tag.mark != plan.mark || !is_background(&frame.tag)))
 			return !frame.intact && is_own(frame.destination, side) ? DAMAGED + STREAMS : NOT_PARSED;
 	}
 	if (!parsed)
@@ -477,7 +467,6 @@ static __always_inline int sorted(struct xdp_md *ctx, struct receiver *r, const 
 	return XDP_DROP;
 }
 
-/* Whether a frame at the Responder is a datagram to the port of DNS. */
 static __always_inline bool is_dns_query(const struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -542,5 +531,3 @@ int receive_nothing(struct xdp_md *ctx)
 {
 	return XDP_DROP;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * from the MAP address as their end of the tunnel. The arithmetic is not shared with the reference softwire, which is a
  * device under test.
  */
-#ifndef NATGAUGE_CUSTOMER_EDGE_H
-#define NATGAUGE_CUSTOMER_EDGE_H
+#pragma once
 
 #define PORT_BITS 16
 
@@ -102,5 +101,3 @@ static __always_inline struct address outside_source(__u64 position)
 		return (struct address){ .low = customer_edge(position).address };
 	return address_at(plan.stateless ? &plan.side[RESPONDER].other : &plan.side[INITIATOR].own, position);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /* Properties of kinds of frames, from which the transports' headers follow. */
-#ifndef NATGAUGE_FRAME_KIND_H
-#define NATGAUGE_FRAME_KIND_H
+#pragma once
 
 /*
  * Whether a kind is one of `first` to `last`. It is a single comparison, because clang keeps two that are joined from
@@ -34,5 +33,3 @@ static __always_inline int header_octets(const enum frame_kind kind)
 {
 	return is_opening(kind) ? 40 : is_tcp(kind) ? 32 : 8;
 }
-
-#endif

@@ -6,19 +6,10 @@
  *
  * No interface counts frames dropped by a full ring. So both ends of the ring count: dropped = redirected - processed.
  */
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <linux/in.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
-#include <linux/udp.h>
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
-#include "maps.h"
+#include "common.h"
 
 #define MAX_CPUS	  256
-#define IPV4_FRAGMENT	  0x3fff /* more fragments, or an offset */
-#define IPV4_PLAIN_HEADER 0x45	 /* version 4, no options */
+#define IPV4_PLAIN_HEADER 0x45 /* version 4, no options */
 #define MOST_TAGS	  2
 #define VLAN_OCTETS	  4
 
@@ -137,5 +128,3 @@ int natgauge_ring(struct xdp_md *ctx)
 		counts->processed++;
 	return XDP_PASS;
 }
-
-char LICENSE[] SEC("license") = "Dual BSD/GPL";

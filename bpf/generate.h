@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /* The generator: sends test frames at their due times. The engine runs it as live frames, in one pinned thread per CPU.
  */
-#ifndef NATGAUGE_GENERATE_H
-#define NATGAUGE_GENERATE_H
+#pragma once
 
 #define LEAST_CREDIT  16 /* frames per reading of the clock while behind schedule */
 #define SPIN	      60 /* readings of the clock in one program run while waiting for a due time */
@@ -15,17 +14,6 @@ static __always_inline void put_ethernet(void *data, const volatile struct side_
 
 	put_macs(words, side);
 	*(__be16 *)(words + 3) = type;
-}
-
-static __always_inline __u64 put_address6(__be32 *to, struct address a)
-{
-	__be64 high = bpf_cpu_to_be64(a.high), low = bpf_cpu_to_be64(a.low);
-
-	to[0] = high;
-	to[1] = high >> 32;
-	to[2] = low;
-	to[3] = low >> 32;
-	return (high >> 32) + (__u32)high + (low >> 32) + (__u32)low;
 }
 
 /* Write an IPv6 header before `octets` octets; returns the checksum sum of its addresses. */
@@ -292,7 +280,7 @@ static __always_inline int send_as(const enum frame_kind kind, struct xdp_md *ct
 				   const int side, const volatile struct side_plan *here,
 				   const volatile struct form *form, const struct flow *flow)
 {
-	bool background = plan.mixed && flow->tag.connection & BACKGROUND_FRAME;
+	bool background = is_background(&flow->tag);
 	__u32 size = size_of(kind, &flow->tag);
 
 	if (put_frame(kind, ctx, here, form, length_of(size, &flow->tag, form, background ? BACKGROUND_LINK : side),
@@ -409,9 +397,7 @@ static __always_inline int send_next(const enum transport_kind transport, struct
 	/* Openings continue the sequence of phase 1. */
 	flow.tag.sequence = plan.churn && stream == PHASE1 ? at : schedule->made;
 	flow.tag.kind = stream | s->number << STREAM_BITS;
-	flow.tag.sent_low = stamp;
-	flow.tag.sent_middle = stamp >> 8;
-	flow.tag.sent_high = stamp >> 24;
+	set_sent(&flow.tag, stamp);
 	if (plan.mixed && stream != PHASE1 && in_background(turn_of(number))) {
 		background_flow(&flow, side,
 				BACKGROUND_FRAME | draw(number, plan.draw_key ^ 0x7f4a7c15, BACKGROUND_FRAME));
@@ -497,4 +483,14 @@ int emit(struct xdp_md *ctx)
 	return bpf_redirect_map(&ports, data[ETH_HLEN] & 1, 0);
 }
 
-#endif
+/*
+ * The redirect floor: the cost of the kernel's own path, with frames that are neither written nor read. It is the lower
+ * bound for any tester that sends live frames. Its receiver is receive_nothing.
+ */
+#pragma once
+
+SEC("xdp")
+int redirect_only(struct xdp_md *ctx)
+{
+	return bpf_redirect_map(&ports, (floor_ports.frame++ & floor_ports.both) ^ floor_ports.first, 0);
+}

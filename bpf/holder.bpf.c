@@ -3,9 +3,7 @@
  * Receiver of the forwarder with a known delay: time-stamps each frame on arrival, with the clock that the sender in
  * user space waits on, and passes it to user space. No frame reaches the host's network stack.
  */
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <bpf/bpf_helpers.h>
+#include "common.h"
 
 #define MOST_OCTETS 4080 /* a record is one page; longer than any frame of the tester */
 
@@ -55,5 +53,3 @@ refuse:
 	__sync_fetch_and_add(&refused, 1);
 	return XDP_DROP;
 }
-
-char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -7,8 +7,7 @@
  * The hash is the upper half of a 64-bit sum of 32-bit words, each multiplied by a 64-bit key (Dietzfelbinger, 1996).
  * Two different four tuples collide for one in 2^32 keys, and every trial has its own keys.
  */
-#ifndef NATGAUGE_MARK_H
-#define NATGAUGE_MARK_H
+#pragma once
 
 /* The message that arrives at `side` in frames of this kind. */
 static __always_inline const volatile struct message *arriving(const enum frame_kind kind, const int side)
@@ -56,5 +55,3 @@ static __always_inline __u32 mark_for(const int side, const struct tuple *t)
 		       plan.set_known ? port_in_set(customer_edge(t->source_address).psid, 0) : t->source_port,
 		       t->destination_port);
 }
-
-#endif

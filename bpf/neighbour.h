@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /* Answers ARP (RFC 826) and neighbour discovery (RFC 4861) for the tester's addresses; no static entries are needed. */
-#ifndef NATGAUGE_NEIGHBOUR_H
-#define NATGAUGE_NEIGHBOUR_H
+#pragma once
 
 #define ARPOP_REQUEST 1
 #define ARPOP_REPLY   2
@@ -106,5 +105,3 @@ static __always_inline int answer_solicitation(struct xdp_md *ctx, const volatil
 	f->icmp.icmp6_cksum = ~fold(sum + sum_words(&f->icmp, sizeof(*f) - sizeof(f->eth) - sizeof(f->ip)));
 	return 1;
 }
-
-#endif

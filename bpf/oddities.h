@@ -4,12 +4,8 @@
  * checksum that IPv6 requires, and ICMP errors about frames that the port has sent. Only frames that would otherwise be
  * damaged or foreign come here.
  */
-#ifndef NATGAUGE_ODDITIES_H
-#define NATGAUGE_ODDITIES_H
+#pragma once
 
-#define FRAGMENT_FIELD 0x3fff /* of IPv4: more fragments, and the offset */
-
-/* Whether an address is one of the tester's own. */
 static __always_inline bool is_own(struct address address, const int side)
 {
 	if (plan.mixed && in_range(&plan.background[side].own, address))
@@ -60,7 +56,7 @@ static __always_inline bool count_packet(void *packet, void *end, struct odditie
 		odd->tagged++;
 	else if (tags == TOO_FEW_TAGS)
 		odd->untagged++;
-	else if (ipv6 ? protocol_of(packet, ipv6) == IPPROTO_FRAGMENT : !!(ip->frag_off & bpf_htons(FRAGMENT_FIELD)))
+	else if (ipv6 ? protocol_of(packet, ipv6) == IPPROTO_FRAGMENT : !!(ip->frag_off & bpf_htons(IPV4_FRAGMENT)))
 		odd->fragments++;
 	else if (ipv6 && protocol_of(packet, ipv6) == IPPROTO_UDP && (void *)(udp + 1) <= end && !udp->check &&
 		 !plan.accept_zero_checksum)
@@ -94,5 +90,3 @@ static __always_inline bool count_odd(struct xdp_md *ctx, struct oddities *odd, 
 		return count_packet(data, end, odd, tags, false, side);
 	return protocol == ip_type(true) && count_packet(data, end, odd, tags, true, side);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Counts frames that the ports accept. The generator gets no error for a full ring, a missing queue or a peer that does
  * not receive, so its own count is not the number of offered frames.
  */
-#ifndef NATGAUGE_OFFERED_H
-#define NATGAUGE_OFFERED_H
+#pragma once
 
 struct net___offered {
 	struct {
@@ -57,6 +56,7 @@ int count_offered(struct bpf_raw_tracepoint_args *ctx)
 	const struct net_device___offered *to = (void *)ctx->args[1];
 	__u32 side = port_of(to);
 	struct port_tally *tally;
+	bool offered;
 
 	if (side >= SIDES)
 		return 0;
@@ -65,13 +65,11 @@ int count_offered(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	/* Replies leave through the port they came in by and are not offered frames. Refused reactions count as the
 	 * tester's loss; refused replies to neighbours do not matter. */
-	if (ctx->args[0] == ctx->args[1]) {
-		if (reacts())
-			tally->refused += (int)ctx->args[3];
-		return 0;
-	}
-	tally->accepted += (int)ctx->args[2];
-	tally->refused += (int)ctx->args[3];
+	offered = ctx->args[0] != ctx->args[1];
+	if (offered)
+		tally->accepted += (int)ctx->args[2];
+	if (offered || reacts())
+		tally->refused += (int)ctx->args[3];
 	return 0;
 }
 
@@ -90,5 +88,3 @@ int count_redirect_errors(struct bpf_raw_tracepoint_args *ctx)
 		tally->redirect_errors++;
 	return 0;
 }
-
-#endif

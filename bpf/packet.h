@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /* Addresses, checksums, tag and padding of test frames, for both families. */
-#ifndef NATGAUGE_PACKET_H
-#define NATGAUGE_PACKET_H
-
-/* An IPv4 or IPv6 address in host byte order; IPv4 in the lower 32 bits of low. */
-struct address {
-	__u64 high;
-	__u64 low;
-};
+#pragma once
 
 /* Bits 64 to 71 of an IPv4-embedded address are 0, and the IPv4 address continues after them. */
 #define AFTER_ZERO_OCTET ((1ULL << 56) - 1)
@@ -30,14 +23,6 @@ static __always_inline struct address address_at(const volatile struct addresses
 static __always_inline struct address address4(__be32 from)
 {
 	return (struct address){ .low = bpf_ntohl(from) };
-}
-
-static __always_inline struct address address6(const void *from)
-{
-	const __be32 *words = from;
-
-	return (struct address){ .high = (__u64)bpf_ntohl(words[0]) << 32 | bpf_ntohl(words[1]),
-				 .low = (__u64)bpf_ntohl(words[2]) << 32 | bpf_ntohl(words[3]) };
 }
 
 /* Of an untagged frame. Through a pointer of its own: compilers read fields of packed structs octet by octet. */
@@ -77,11 +62,6 @@ static __always_inline int packet_octets(const void *ip, const bool ipv6)
 {
 	return ipv6 ? sizeof(struct ipv6hdr) + bpf_ntohs(((const struct ipv6hdr *)ip)->payload_len)
 		    : bpf_ntohs(((const struct iphdr *)ip)->tot_len);
-}
-
-static __always_inline bool same_address(struct address a, struct address b)
-{
-	return a.low == b.low && a.high == b.high;
 }
 
 /* Whether distance < count, for count < 2^63. Without a branch, because the verifier follows both ways of each. */
@@ -138,15 +118,28 @@ static __always_inline __u16 fold(__u64 sum)
 	return (words + (words << 16 | words >> 16)) >> 16;
 }
 
-static __always_inline void copy_tag(struct tag *to, const struct tag *from)
+/* The number of a frame among those of all senders of its stream. */
+static __always_inline __u64 number_of(const struct tag *tag)
 {
-	const __u32 *words = (const void *)from;
+	return (__u64)tag->sequence * plan.senders + (tag->kind >> STREAM_BITS);
+}
 
-	((__u32 *)to)[0] = words[0];
-	((__u32 *)to)[1] = words[1];
-	((__u32 *)to)[2] = words[2];
-	((__u32 *)to)[3] = words[3];
-	to->sent_high = from->sent_high;
+static __always_inline bool is_background(const struct tag *tag)
+{
+	return plan.mixed && tag->connection & BACKGROUND_FRAME;
+}
+
+/* The sending time, ns modulo 2^40. */
+static __always_inline __u64 sent_of(const struct tag *tag)
+{
+	return (__u64)tag->sent_high << 24 | (__u32)tag->sent_middle << 8 | tag->sent_low;
+}
+
+static __always_inline void set_sent(struct tag *tag, __u64 ns)
+{
+	tag->sent_low = ns;
+	tag->sent_middle = ns >> 8;
+	tag->sent_high = ns >> 24;
 }
 
 /* Octets after the tag are 0, 1, ... modulo 256 (RFC 2544 C.2.6.4). */
@@ -168,5 +161,3 @@ static __always_inline void fill_padding(__u8 *from, int octets)
 	for (int i = word * 8; i < octets; i++)
 		from[i] = i;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /* Parses received frames: addresses, ports, tag, checksums and content. */
-#ifndef NATGAUGE_PARSE_H
-#define NATGAUGE_PARSE_H
+#pragma once
 
 #define MOST_MORE 512
 
@@ -35,6 +34,18 @@ static __always_inline __u64 received_padding_sum(__u8 *from, int octets)
 	}
 	if (odd & 1)
 		sum += from[at];
+	return sum;
+}
+
+/* The same of a DNS message, which is too short for the call. It ends with a whole 32-bit word, as the tag does not. */
+static __always_inline __u64 received_message_sum(const void *from, int octets)
+{
+	__u64 sum = *(const __u16 *)from;
+
+#pragma unroll
+	for (int at = 2; at + 4 <= 8 * CONTENT_WORDS - TAG_OCTETS; at += 4)
+		if (at + 4 <= octets)
+			sum += *(const __u32 *)(from + at);
 	return sum;
 }
 
@@ -82,9 +93,10 @@ static __always_inline void parse_transport(const enum frame_kind kind, struct r
 					    bool lettered)
 {
 	const void *payload = (const void *)from + header_octets(kind);
+	__u32 ports = bpf_ntohl(received_ports(kind, from, form));
 
-	frame->source_port = source_port_of(kind, from, form);
-	frame->destination_port = destination_port_of(kind, from, form);
+	frame->source_port = ports >> 16;
+	frame->destination_port = ports;
 	if (is_tcp(kind))
 		parse_stamps(kind, from->tcp, frame->stamps);
 	if (is_untagged(kind))
@@ -167,7 +179,7 @@ static __always_inline bool parse(const enum frame_kind kind, const bool ipv6, v
 				  const volatile struct form *form, struct received_frame *frame)
 {
 	const bool lettered = kind == FRAME_UDP && form->lettered;
-	int outer = ipv6 ? 0 : plan.side[link].outer, octets, rest, added;
+	int outer = ipv6 ? 0 : plan.side[link].outer, octets, rest, after_tag, added;
 	void *eth = data, *ip = data + outer + ETH_HLEN;
 	struct transport *transport = ip + ip_octets(ipv6);
 	__u64 addresses, sum;
@@ -193,8 +205,10 @@ static __always_inline bool parse(const enum frame_kind kind, const bool ipv6, v
 	}
 	addresses = ipv6 ? sum_words(ip + offsetof(struct ipv6hdr, saddr), 32)
 			 : sum_words(ip + offsetof(struct iphdr, saddr), 8);
+	after_tag = octets - up_to_tag(kind, ipv6);
 	sum = transport_sum(kind, transport, ipv6, rest, addresses) +
-	      received_padding_sum(data + up_to_tag(kind, ipv6), octets - up_to_tag(kind, ipv6));
+	      (lettered ? received_message_sum(data + up_to_tag(kind, ipv6), after_tag)
+			: received_padding_sum(data + up_to_tag(kind, ipv6), after_tag));
 	if (may_add(kind))
 		sum += added_sum(data + octets, end, added);
 	unchecked = transport_unchecked(kind, transport);
@@ -213,5 +227,3 @@ static __always_inline bool parse_as(const enum frame_kind kind, void *data, voi
 	return plan.side[as].family == FAMILY_IPV4 ? parse(kind, false, data, end, as, form, frame)
 						   : parse(kind, true, data, end, as, form, frame);
 }
-
-#endif

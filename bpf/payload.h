@@ -3,8 +3,7 @@
  * Content after the transport header: the tag and padding, or a DNS message (RFC 1035 section 4) with the tag in the
  * queried name. The plan contains the message; this file knows only the tag's place in it.
  */
-#ifndef NATGAUGE_PAYLOAD_H
-#define NATGAUGE_PAYLOAD_H
+#pragma once
 
 #define UP_TO_LETTERS (LETTERS_AT + 2 * TAG_OCTETS)
 #define LETTER_A      0x6161616161616161ULL
@@ -48,12 +47,6 @@ static __always_inline __u16 identifier_of(const struct tag *tag)
 	return tag->sequence ^ tag->mark;
 }
 
-/* Number of a frame among those of all senders. */
-static __always_inline __u32 number_of(const struct tag *tag)
-{
-	return tag->sequence * plan.senders + (tag->kind >> STREAM_BITS);
-}
-
 /* 1 if a < b, both below 2^63, without a branch for the verifier to follow; so are the choices below. */
 static __always_inline __u64 is_below(__u64 a, __u64 b)
 {
@@ -92,9 +85,7 @@ static __always_inline void name_connection(struct tag *tag, __u64 connections)
 {
 	tag->sequence &= ~connections;
 	tag->kind = (tag->kind & ~connections) | (CLOSING & connections);
-	tag->sent_low &= ~connections;
-	tag->sent_middle &= ~connections;
-	tag->sent_high &= ~connections;
+	set_sent(tag, sent_of(tag) & ~connections);
 }
 
 /*
@@ -103,9 +94,7 @@ static __always_inline void name_connection(struct tag *tag, __u64 connections)
  */
 static __always_inline __u64 cases_for(const struct tag *tag)
 {
-	__u64 sent = (__u64)tag->sent_high << 24 | (__u32)tag->sent_middle << 8 | tag->sent_low;
-
-	return tag->kind | (sent >> CASE_TIME_SHIFT & CASE_TIME_MASK) << CASE_TIME_AT |
+	return tag->kind | (sent_of(tag) >> CASE_TIME_SHIFT & CASE_TIME_MASK) << CASE_TIME_AT |
 	       (__u64)(tag->sequence >> 16) << CASE_SEQUENCE_AT;
 }
 
@@ -137,11 +126,15 @@ static __always_inline void add_cases(struct tag *tag, __u64 cases, __u16 identi
 	sent = now - ((now - sent) & ((CASE_TIME_MASK + 1) << CASE_TIME_SHIFT) - 1);
 	tag->kind = (tag->kind & ~connections) | (cases & connections);
 	tag->sequence = (tag->sequence & ~connections) | (sequence & connections);
-	tag->sent_low = (tag->sent_low & ~connections) | (sent & connections);
-	tag->sent_middle = (tag->sent_middle & ~connections) | (sent >> 8 & connections);
-	tag->sent_high = (tag->sent_high & ~connections) | (sent >> 24 & connections);
+	set_sent(tag, (sent_of(tag) & ~connections) | (sent & connections));
 	wrong = (has_connections_name(tag) ^ (connections & 1)) | (cases & ~connections);
 	tag->mark &= is_below(0, wrong) - 1;
+}
+
+/* Whether a word of a message consists of the tag's letters alone. */
+static __always_inline bool is_all_letters(const int word)
+{
+	return 8 * word >= LETTERS_AT && 8 * word + 8 <= UP_TO_LETTERS;
 }
 
 /* A word of a message, of the one about names with an AAAA record of their own where `others` is not 0. */
@@ -157,20 +150,25 @@ static __always_inline __u64 content_word(const volatile struct content *content
 static __always_inline __u64 put_letters(void *to, const struct tag *tag, const volatile struct content *content,
 					 int octets)
 {
-	__u64 connections = -has_connections_name(tag), cases = cases_for(tag) & connections;
+	__u64 connections = -has_connections_name(tag), cases = plan.cached_below ? cases_for(tag) & connections : 0;
 	__u64 sum = 0, letters;
 	struct tag name = *tag;
 	const __u32 *from = (const void *)&name;
 	__u64 others = -has_aaaa(tag);
 	__u32 last, mark;
 
-	name_connection(&name, connections);
+	if (plan.cached_below)
+		name_connection(&name, connections);
 	mark = sealed_mark(&name);
-	for (int word = 0; word < CONTENT_WORDS; word++)
+#pragma unroll
+	for (int word = 0; word < CONTENT_WORDS; word++) {
+		if (is_all_letters(word))
+			continue;
 		if (8 * word + 8 <= octets)
 			*(__u64 *)(to + 8 * word) = content_word(content, word, others);
 		else if (8 * word + 4 <= octets)
 			*(__u32 *)(to + 8 * word) = content_word(content, word, others);
+	}
 	for (int word = 0; word < TAG_OCTETS / 4; word++) {
 		letters = letters_of(word ? from[word] : mark);
 		if (plan.cached_below)
@@ -244,7 +242,13 @@ static __always_inline void parse_letters(struct tag *tag, const void *from)
 
 static __always_inline void copy_sealed_tag(struct tag *to, const struct tag *from)
 {
-	copy_tag(to, from);
+	const __u32 *words = (const void *)from;
+
+	((__u32 *)to)[0] = words[0];
+	((__u32 *)to)[1] = words[1];
+	((__u32 *)to)[2] = words[2];
+	((__u32 *)to)[3] = words[3];
+	to->sent_high = from->sent_high;
 	to->mark = sealed_mark(to);
 }
 
@@ -255,7 +259,10 @@ static __always_inline bool content_matches(const void *from, const struct tag *
 	__u64 difference = *(const __u16 *)from ^ identifier_of(tag), expected;
 	__u64 others = -has_aaaa(tag);
 
+#pragma unroll
 	for (int word = 0; word < CONTENT_WORDS; word++) {
+		if (is_all_letters(word))
+			continue;
 		expected = content_word(content, word, others);
 		if (8 * word + 8 <= octets)
 			difference |= (*(const __u64 *)(from + 8 * word) ^ expected) & content->mask[word];
@@ -264,5 +271,3 @@ static __always_inline bool content_matches(const void *from, const struct tag *
 	}
 	return !difference;
 }
-
-#endif

@@ -8,8 +8,7 @@
  * not linear together, so differences between frames do not result in differences between seals. It is not a
  * cryptographic hash: it has to be computed for each frame in about a nanosecond.
  */
-#ifndef NATGAUGE_SEAL_H
-#define NATGAUGE_SEAL_H
+#pragma once
 
 static __always_inline __u32 seal_of(const struct tag *tag)
 {
@@ -26,5 +25,3 @@ static __always_inline __u32 sealed_mark(const struct tag *tag)
 {
 	return tag->mark ^ seal_of(tag);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * build time. Addresses and ports are in host byte order, times in ns of CLOCK_MONOTONIC, lengths in octets without
  * FCS.
  */
-#ifndef NATGAUGE_SHARED_H
-#define NATGAUGE_SHARED_H
+#pragma once
 
 /* Numbers for both sides. Enumerators, because the Rust side is generated from types and macros leave none. */
 enum constant {
@@ -512,5 +511,3 @@ struct port_tally {
 	__u64 refused;
 	__u64 redirect_errors;
 };
-
-#endif

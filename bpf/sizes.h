@@ -4,8 +4,7 @@
  * the size that it must have. Each cycle of the mix starts at another place, so that evenly spaced frames, such as
  * those that are timed, have all sizes.
  */
-#ifndef NATGAUGE_SIZES_H
-#define NATGAUGE_SIZES_H
+#pragma once
 
 #define ONE_SIZE MOST_SIZES
 
@@ -24,7 +23,7 @@ static __always_inline __u32 size_of(const enum frame_kind kind, const struct ta
 	if (is_untagged(kind) || !plan.sized || !(plan.sized >> (tag->kind & STREAM_MASK) & 1))
 		return ONE_SIZE;
 	mix = &plan.sizes[sender_of(tag)];
-	number = (__u64)tag->sequence * plan.senders + (tag->kind >> STREAM_BITS);
+	number = number_of(tag);
 	start = draw(number / mix->of, plan.draw_key ^ 0x2545f491, mix->of);
 	place = (number % mix->of * mix->step + start) % mix->of;
 	/* On each way to its end the verifier knows the number, and with it the length. */
@@ -38,5 +37,3 @@ static __always_inline const volatile struct length *length_of(__u32 size, const
 {
 	return size < MOST_SIZES ? &plan.sizes[sender_of(tag)].length[link][size] : &form->length;
 }
-
-#endif

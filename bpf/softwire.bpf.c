@@ -1,71 +1,99 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
- * A reference for address sharing over IPv6: the stateless ends of MAP-E, MAP-T and lw4o6, for any number of
- * subscribers. It is a device, not part of the tester: other devices are compared with it, and customer edges are
- * tested against it.
+ * A reference for address sharing over IPv6: the stateless ends of MAP-E (RFC 7597), MAP-T (RFC 7599) and lw4o6 (RFC
+ * 7596), for any number of subscribers. It is a device, not part of the tester: other devices are compared with it, and
+ * customer edges are tested against it. Their arithmetic of addresses and ports is not shared.
  *
  * It makes one interface an IPv6-only link for IPv4: IPv4 packets that the kernel routes to it leave as IPv6, and IPv6
  * packets of a softwire that it receives continue as IPv4. The kernel does the rest: routing, neighbours, time to live,
  * and ICMP for packets that are too big, because the route has the softwire's MTU.
  */
-#include <linux/bpf.h>
-#include <linux/if_ether.h>
-#include <linux/in.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
 #include <linux/pkt_cls.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
-#include "maps.h"
-#include "softwire.h"
+#include "common.h"
+#include "address.h"
 
-#define IPV4_FRAGMENT	 0x3fff /* more fragments, or an offset */
-#define IPV4_WHOLE	 0x4000 /* don't fragment */
-#define ICMP_ECHO	 8
-#define ICMP_ECHOREPLY	 0
-#define ICMPV6_ECHO	 128
-#define ICMPV6_ECHOREPLY 129
-#define ND_FIRST	 133 /* types of neighbour discovery, RFC 4861 */
-#define ND_LAST		 137
-#define NEXT_FRAGMENT	 44
-#define HOP_LIMIT	 64
+#define IPV4_WHOLE     0x4000 /* don't fragment */
+#define ICMP_ECHO      8
+#define ICMP_ECHOREPLY 0
+#define ND_FIRST       133 /* types of neighbour discovery, RFC 4861 */
+#define ND_LAST	       137
+#define HOP_LIMIT      64
 /* RFC 7915 section 5.1: smaller IPv4 packets, translated to IPv6, fit every IPv6 link without fragmentation. */
 #define NEVER_FRAGMENTED 1260
 /* Since Linux 6.3; missing in the headers of older systems. */
 #define ADJ_ROOM_DECAP_L3_IPV4 (1ULL << 7)
 
-#define UDP_CHECK  6
-#define TCP_CHECK  16
-#define ICMP_CHECK 2
+enum technology {
+	MAP_E = 0,
+	MAP_T = 1,
+	LW4O6 = 2,
+};
 
-/* Set by natgauge-softwire before loading. */
-const volatile struct softwire softwire;
+/* The provider's end (MAP BR, lwAFTR) or the customer's (MAP CE, tunnel of the lwB4). */
+enum role {
+	BORDER_RELAY = 0,
+	CUSTOMER_EDGE = 1,
+};
+
+/* Set by natgauge-softwire before loading. Lengths in bits. */
+const volatile struct softwire {
+	enum technology technology;
+	enum role role;
+	__u8 psid_offset;  /* a */
+	__u8 psid_length;  /* k */
+	__u8 ea_length;	   /* of the embedded address bits; MAP only */
+	__u8 ea_shift;	   /* 64 - rule IPv6 prefix - ea_length; MAP only */
+	__u8 relay_length; /* of the BR's prefix, 32 to 64 or 96; MAP-T only */
+	__u8 unused[3];
+	__u32 prefix4; /* rule IPv4 prefix; MAP only */
+	__u32 mask4;
+	__u32 most_octets; /* of an IPv6 packet on the link */
+	__u64 prefix6;	   /* upper half of the rule IPv6 prefix; MAP only */
+	/* Address of the BR or lwAFTR; MAP-T: the BR's prefix, the default mapping rule (RFC 7599 section 5.1). */
+	struct address relay;
+} softwire;
+
+/* Key of the lwAFTR's binding table (RFC 7596 section 6.1). */
+struct binding_key {
+	__u32 address;
+	__u32 psid;
+};
 
 /* The binding table, lw4o6 only; user space sets its size. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, struct binding_key);
-	__type(value, struct address6);
+	__type(value, struct address);
 	__uint(max_entries, 1);
 } bindings SEC(".maps");
 
+/* Frames by outcome; frames that belong to no softwire are not counted. */
+struct softwire_counts {
+	__u64 wrapped;	      /* IPv4 to IPv6 */
+	__u64 unwrapped;      /* IPv6 to IPv4 */
+	__u64 wrong_port_set; /* port or IPv4 address not the sender's, RFC 7597 section 8.1, RFC 7596 section 6.2 */
+	__u64 no_subscriber;  /* no rule, no binding, or a port outside all sets */
+	__u64 wrong_relay;    /* at the customer's end: not from the BR */
+	__u64 fragment;	      /* has no port, or belongs to a fragmented datagram */
+	__u64 protocol;	      /* not UDP, TCP or ICMP echo; MAP-T: or with IPv4 options or IPv6 extension headers */
+	__u64 no_checksum;    /* UDP without a checksum, which IPv6 forbids; MAP-T */
+	__u64 too_big;	      /* larger than the IPv6 link's MTU */
+	__u64 malformed;
+	__u64 failed; /* the kernel could not resize the packet */
+};
+
 NUMBERED(PERCPU_ARRAY, softwire_counts, 1, struct softwire_counts);
 
-#define COUNT(member)                                                                                                  \
-	do {                                                                                                           \
+/* Counts a frame; the verdict on it. */
+#define COUNTED(member, verdict)                                                                                       \
+	({                                                                                                             \
 		__u32 zero = 0;                                                                                        \
 		struct softwire_counts *counts = bpf_map_lookup_elem(&softwire_counts, &zero);                         \
 		if (counts)                                                                                            \
 			counts->member++;                                                                              \
-	} while (0)
-
-#define DROP(member)                                                                                                   \
-	({                                                                                                             \
-		COUNT(member);                                                                                         \
-		TC_ACT_SHOT;                                                                                           \
+		verdict;                                                                                               \
 	})
+#define DROP(member) COUNTED(member, TC_ACT_SHOT)
 
 /* A packet's addresses, ports and protocol, in host byte order. */
 struct flow {
@@ -77,40 +105,67 @@ struct flow {
 	__u8 icmp_type;
 };
 
-static __always_inline struct address6 address6_of(const struct in6_addr *from)
+/* PSID of a port (RFC 7597 section 5.1); -1 for ports whose offset bits are 0, which are in no set. */
+static __always_inline __s32 psid_of(__u16 port)
 {
-	const __be32 *words = from->in6_u.u6_addr32;
+	__u32 a = softwire.psid_offset & 15, k = softwire.psid_length & 31;
 
-	return (struct address6){ .high = (__u64)bpf_ntohl(words[0]) << 32 | bpf_ntohl(words[1]),
-				  .low = (__u64)bpf_ntohl(words[2]) << 32 | bpf_ntohl(words[3]) };
+	if (a && !((__u32)port >> (16 - a)))
+		return -1;
+	return ((__u32)port >> ((16 - a - k) & 31)) & ((1U << k) - 1);
 }
 
-static __always_inline void put_address6(struct in6_addr *to, const struct address6 *from)
+/* Set `out` to the subscriber's IPv6 address (RFC 7597 sections 5.2 and 6); false if the rule does not apply. */
+static __always_inline bool map_address(__u32 address, __u32 psid, struct address *out)
 {
-	__be32 *words = to->in6_u.u6_addr32;
+	__u64 bits = (__u64)(address & ~softwire.mask4) << (softwire.psid_length & 31) | psid;
 
-	words[0] = bpf_htonl(from->high >> 32);
-	words[1] = bpf_htonl(from->high);
-	words[2] = bpf_htonl(from->low >> 32);
-	words[3] = bpf_htonl(from->low);
+	if ((address & softwire.mask4) != softwire.prefix4)
+		return false;
+	out->high = softwire.prefix6 | (softwire.ea_length ? bits << (softwire.ea_shift & 63) : 0);
+	out->low = (__u64)address << 16 | psid;
+	return true;
 }
 
-static __always_inline bool same6(const struct address6 *a, const struct address6 *b)
+/* By its members: in a copy of a struct of constants clang may find the zeros of the source. */
+static __always_inline struct address relay(void)
 {
-	return a->high == b->high && a->low == b->low;
+	return (struct address){ .high = softwire.relay.high, .low = softwire.relay.low };
+}
+
+/* RFC 6052 section 2.2. */
+static __always_inline struct address embedded(__u32 address)
+{
+	struct address a = relay();
+	__u32 left = (softwire.relay_length - 32) & 63; /* bits of the address that do not fit into the upper half */
+
+	if (softwire.relay_length == 96) {
+		a.low |= address;
+	} else {
+		a.high |= (__u64)address >> left;
+		a.low |= left ? (__u64)(address & ((1ULL << left) - 1)) << (56 - left) : 0;
+	}
+	return a;
+}
+
+static __always_inline __u32 extracted(struct address a)
+{
+	__u32 left = (softwire.relay_length - 32) & 63;
+
+	return softwire.relay_length == 96 ? a.low : a.high << left | a.low >> ((56 - left) & 63);
 }
 
 /* Set `out` to the IPv6 address of the subscriber with this address and port; false where there is none. */
-static __always_inline bool subscriber(__u32 address, __u16 port, struct address6 *out)
+static __always_inline bool subscriber(__u32 address, __u16 port, struct address *out)
 {
-	__s32 psid = psid_of(&softwire, port);
-	const struct address6 *bound;
+	__s32 psid = psid_of(port);
+	const struct address *bound;
 	struct binding_key key;
 
 	if (psid < 0)
 		return false;
 	if (softwire.technology != LW4O6)
-		return map_address(&softwire, address, psid, out);
+		return map_address(address, psid, out);
 	key = (struct binding_key){ .address = address, .psid = psid };
 	bound = bpf_map_lookup_elem(&bindings, &key);
 	if (!bound)
@@ -120,7 +175,7 @@ static __always_inline bool subscriber(__u32 address, __u16 port, struct address
 }
 
 /* Read ports or echo identifier at an offset of the frame; false when it has none. */
-static __always_inline bool load_ports(struct __sk_buff *skb, __u32 at, struct flow *flow)
+static __always_inline bool load_ports(struct __sk_buff *skb, __u32 at, struct flow *flow, const bool ipv6)
 {
 	__be16 words[4];
 
@@ -136,7 +191,8 @@ static __always_inline bool load_ports(struct __sk_buff *skb, __u32 at, struct f
 	flow->icmp_type = *(const __u8 *)words;
 	flow->source_port = bpf_ntohs(words[2]);
 	flow->destination_port = flow->source_port;
-	return true;
+	return flow->icmp_type == (ipv6 ? ICMPV6_ECHO_REQUEST : ICMP_ECHO) ||
+	       flow->icmp_type == (ipv6 ? ICMPV6_ECHO_REPLY : ICMP_ECHOREPLY);
 }
 
 /* Read the IPv4 header, outer or inner, at offset `at`. Returns 0, or the verdict for a frame without usable ports. */
@@ -155,11 +211,7 @@ static __always_inline int load_flow4(struct __sk_buff *skb, __u32 at, struct ip
 	*flow = (struct flow){ .source = bpf_ntohl(ip->saddr),
 			       .destination = bpf_ntohl(ip->daddr),
 			       .protocol = ip->protocol };
-	if (!load_ports(skb, at + header, flow))
-		return DROP(protocol);
-	if (ip->protocol == IPPROTO_ICMP && flow->icmp_type != ICMP_ECHO && flow->icmp_type != ICMP_ECHOREPLY)
-		return DROP(protocol);
-	return 0;
+	return load_ports(skb, at + header, flow, false) ? 0 : DROP(protocol);
 }
 
 static __always_inline int put_ethertype(struct __sk_buff *skb, __u16 type)
@@ -170,7 +222,7 @@ static __always_inline int put_ethertype(struct __sk_buff *skb, __u16 type)
 }
 
 static __always_inline struct ipv6hdr header6(const struct iphdr *ip, __u16 octets, __u8 next, __u8 hops,
-					      const struct address6 *source, const struct address6 *destination)
+					      struct address source, struct address destination)
 {
 	struct ipv6hdr ip6 = {
 		.version = 6,
@@ -181,13 +233,13 @@ static __always_inline struct ipv6hdr header6(const struct iphdr *ip, __u16 octe
 		.hop_limit = hops,
 	};
 
-	put_address6(&ip6.saddr, source);
-	put_address6(&ip6.daddr, destination);
+	put_address6(ip6.saddr.in6_u.u6_addr32, source);
+	put_address6(ip6.daddr.in6_u.u6_addr32, destination);
 	return ip6;
 }
 
-static __always_inline int wrap(struct __sk_buff *skb, const struct iphdr *ip, const struct address6 *source,
-				const struct address6 *destination)
+static __always_inline int wrap(struct __sk_buff *skb, const struct iphdr *ip, struct address source,
+				struct address destination)
 {
 	struct ipv6hdr ip6 = header6(ip, bpf_ntohs(ip->tot_len), IPPROTO_IPIP, HOP_LIMIT, source, destination);
 
@@ -195,18 +247,19 @@ static __always_inline int wrap(struct __sk_buff *skb, const struct iphdr *ip, c
 				BPF_F_ADJ_ROOM_ENCAP_L3_IPV6 | BPF_F_ADJ_ROOM_FIXED_GSO) ||
 	    bpf_skb_store_bytes(skb, ETH_HLEN, &ip6, sizeof(ip6), 0) || put_ethertype(skb, ETH_P_IPV6))
 		return DROP(failed);
-	COUNT(wrapped);
-	return TC_ACT_OK;
+	return COUNTED(wrapped, TC_ACT_OK);
 }
 
 /* Correct the transport checksum at `transport` for a changed pseudo header. */
 static __always_inline int correct_checksum(struct __sk_buff *skb, __u32 transport, __u8 protocol, __s64 difference)
 {
 	if (protocol == IPPROTO_UDP)
-		return bpf_l4_csum_replace(skb, transport + UDP_CHECK, 0, difference,
+		return bpf_l4_csum_replace(skb, transport + offsetof(struct udphdr, check), 0, difference,
 					   BPF_F_PSEUDO_HDR | BPF_F_MARK_MANGLED_0);
-	return bpf_l4_csum_replace(skb, transport + (protocol == IPPROTO_TCP ? TCP_CHECK : ICMP_CHECK), 0, difference,
-				   BPF_F_PSEUDO_HDR);
+	return bpf_l4_csum_replace(skb,
+				   transport + (protocol == IPPROTO_TCP ? offsetof(struct tcphdr, check)
+									: offsetof(struct icmp6hdr, icmp6_cksum)),
+				   0, difference, BPF_F_PSEUDO_HDR);
 }
 
 /* Only ICMPv6 has a pseudo header in its checksum. The difference to ICMP is that whole header and the type. */
@@ -232,26 +285,33 @@ static __always_inline __s64 icmp_difference(const struct ipv6hdr *ip6, __u8 icm
 	return bpf_csum_diff((void *)&six, sizeof(six), (void *)&four, sizeof(four), 0);
 }
 
-static __always_inline int put_icmp_type(struct __sk_buff *skb, __u32 transport, __u8 type)
+/* Put a header of the other family, and correct the ICMP type and the checksum behind it. */
+static __always_inline int put_header(struct __sk_buff *skb, __u16 ethertype, const void *header, const __u32 octets,
+				      __u8 protocol, __u8 icmp_type, __s64 difference)
 {
-	return bpf_skb_store_bytes(skb, transport, &type, sizeof(type), 0);
+	__u32 transport = ETH_HLEN + octets;
+
+	return bpf_skb_change_proto(skb, bpf_htons(ethertype), 0) ||
+	       bpf_skb_store_bytes(skb, ETH_HLEN, header, octets, 0) || put_ethertype(skb, ethertype) ||
+	       (protocol == IPPROTO_ICMP && bpf_skb_store_bytes(skb, transport, &icmp_type, sizeof(icmp_type), 0)) ||
+	       correct_checksum(skb, transport, protocol, difference);
 }
 
 static __always_inline int translate_to_6(struct __sk_buff *skb, const struct iphdr *ip, const struct flow *flow,
-					  const struct address6 *source, const struct address6 *destination)
+					  struct address source, struct address destination)
 {
 	bool icmp = flow->protocol == IPPROTO_ICMP;
-	__u8 icmpv6 = flow->icmp_type == ICMP_ECHO ? ICMPV6_ECHO : ICMPV6_ECHOREPLY;
+	__u8 icmpv6 = flow->icmp_type == ICMP_ECHO ? ICMPV6_ECHO_REQUEST : ICMPV6_ECHO_REPLY;
 	struct ipv6hdr ip6 = header6(ip, bpf_ntohs(ip->tot_len) - sizeof(*ip), icmp ? IPPROTO_ICMPV6 : flow->protocol,
 				     ip->ttl, source, destination);
-	__u32 transport = ETH_HLEN + sizeof(ip6);
 	__s64 difference;
 	__be16 check;
 
 	if (ip->ihl != 5)
 		return DROP(protocol);
 	if (flow->protocol == IPPROTO_UDP) {
-		if (bpf_skb_load_bytes(skb, ETH_HLEN + sizeof(*ip) + UDP_CHECK, &check, sizeof(check)))
+		if (bpf_skb_load_bytes(skb, ETH_HLEN + sizeof(*ip) + offsetof(struct udphdr, check), &check,
+				       sizeof(check)))
 			return DROP(malformed);
 		if (!check)
 			return DROP(no_checksum);
@@ -260,18 +320,13 @@ static __always_inline int translate_to_6(struct __sk_buff *skb, const struct ip
 		difference = icmp_difference(&ip6, flow->icmp_type, icmpv6, true);
 	else
 		difference = bpf_csum_diff((void *)&ip->saddr, 8, (void *)&ip6.saddr, 32, 0);
-	if (bpf_skb_change_proto(skb, bpf_htons(ETH_P_IPV6), 0) ||
-	    bpf_skb_store_bytes(skb, ETH_HLEN, &ip6, sizeof(ip6), 0) || put_ethertype(skb, ETH_P_IPV6) ||
-	    (icmp && put_icmp_type(skb, transport, icmpv6)) ||
-	    correct_checksum(skb, transport, flow->protocol, difference))
+	if (put_header(skb, ETH_P_IPV6, &ip6, sizeof(ip6), flow->protocol, icmpv6, difference))
 		return DROP(failed);
-	COUNT(wrapped);
-	return TC_ACT_OK;
+	return COUNTED(wrapped, TC_ACT_OK);
 }
 
 static __always_inline int translate_to_4(struct __sk_buff *skb, const struct ipv6hdr *ip6, const struct flow *flow)
 {
-	bool icmp = flow->protocol == IPPROTO_ICMP;
 	__u16 octets = bpf_ntohs(ip6->payload_len) + sizeof(struct iphdr);
 	bool whole = octets > NEVER_FRAGMENTED;
 	struct iphdr ip = { .version = 4,
@@ -284,33 +339,27 @@ static __always_inline int translate_to_4(struct __sk_buff *skb, const struct ip
 			    .protocol = flow->protocol,
 			    .saddr = bpf_htonl(flow->source),
 			    .daddr = bpf_htonl(flow->destination) };
-	__u32 transport = ETH_HLEN + sizeof(ip);
-	__u8 type = flow->icmp_type == ICMPV6_ECHO ? ICMP_ECHO : ICMP_ECHOREPLY;
+	__u8 type = flow->icmp_type == ICMPV6_ECHO_REQUEST ? ICMP_ECHO : ICMP_ECHOREPLY;
 	__s64 difference, sum = bpf_csum_diff(NULL, 0, (void *)&ip, sizeof(ip), 0);
 
 	sum = (sum & 0xffff) + ((__u32)sum >> 16);
 	ip.check = ~(sum + (sum >> 16));
-	if (icmp)
+	if (flow->protocol == IPPROTO_ICMP)
 		difference = icmp_difference(ip6, type, flow->icmp_type, false);
 	else
 		difference = bpf_csum_diff((void *)&ip6->saddr, 32, (void *)&ip.saddr, 8, 0);
-	if (bpf_skb_change_proto(skb, bpf_htons(ETH_P_IP), 0) ||
-	    bpf_skb_store_bytes(skb, ETH_HLEN, &ip, sizeof(ip), 0) || put_ethertype(skb, ETH_P_IP) ||
-	    (icmp && put_icmp_type(skb, transport, type)) ||
-	    correct_checksum(skb, transport, flow->protocol, difference))
+	if (put_header(skb, ETH_P_IP, &ip, sizeof(ip), flow->protocol, type, difference))
 		return DROP(failed);
-	COUNT(unwrapped);
-	return TC_ACT_OK;
+	return COUNTED(unwrapped, TC_ACT_OK);
 }
 
 /* Outgoing IPv4: the subscriber is the source at the customer's end, the destination at the provider's. */
 SEC("tc")
 int softwire_out(struct __sk_buff *skb)
 {
-	bool edge = softwire.role == CUSTOMER_EDGE;
-	__u32 longer =
-		softwire.technology == MAP_T ? sizeof(struct ipv6hdr) - sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-	struct address6 own, far;
+	bool edge = softwire.role == CUSTOMER_EDGE, translates = softwire.technology == MAP_T;
+	__u32 longer = translates ? sizeof(struct ipv6hdr) - sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	struct address own, far, source, destination;
 	struct flow flow;
 	struct iphdr ip;
 	int refused;
@@ -324,50 +373,46 @@ int softwire_out(struct __sk_buff *skb)
 		return DROP(no_subscriber);
 	if (!skb->gso_size && bpf_ntohs(ip.tot_len) + longer > softwire.most_octets)
 		return DROP(too_big);
-	far = softwire.relay;
-	if (softwire.technology == MAP_T)
-		far = embedded(&softwire, edge ? flow.destination : flow.source);
-	if (softwire.technology == MAP_T)
-		return translate_to_6(skb, &ip, &flow, edge ? &own : &far, edge ? &far : &own);
-	return wrap(skb, &ip, edge ? &own : &far, edge ? &far : &own);
+	far = translates ? embedded(edge ? flow.destination : flow.source) : relay();
+	source = edge ? own : far;
+	destination = edge ? far : own;
+	return translates ? translate_to_6(skb, &ip, &flow, source, destination) : wrap(skb, &ip, source, destination);
 }
 
 /* Returns 0 if the flow's subscriber has this IPv6 address, otherwise the verdict. */
-static __always_inline int refuse_wrong_owner(const struct flow *flow, const struct address6 *at)
+static __always_inline int refuse_wrong_owner(const struct flow *flow, struct address at)
 {
 	bool edge = softwire.role == CUSTOMER_EDGE;
-	struct address6 right;
+	struct address right;
 
 	if (!subscriber(edge ? flow->destination : flow->source, edge ? flow->destination_port : flow->source_port,
 			&right))
 		return DROP(no_subscriber);
-	return same6(&right, at) ? 0 : DROP(wrong_port_set);
+	return same_address(right, at) ? 0 : DROP(wrong_port_set);
 }
 
-static __always_inline int unwrap(struct __sk_buff *skb, const struct ipv6hdr *ip6)
+static __always_inline int unwrap(struct __sk_buff *skb, const struct ipv6hdr *ip6, struct address at,
+				  struct address far)
 {
-	bool edge = softwire.role == CUSTOMER_EDGE;
-	struct address6 source = address6_of(&ip6->saddr), destination = address6_of(&ip6->daddr), relay;
+	bool from_relay = same_address(far, relay());
 	struct flow flow;
 	struct iphdr ip;
 	int refused;
 
-	relay = softwire.relay;
-	if (ip6->nexthdr != IPPROTO_IPIP || (!edge && !same6(&destination, &relay)))
+	if (ip6->nexthdr != IPPROTO_IPIP || (softwire.role == BORDER_RELAY && !from_relay))
 		return TC_ACT_OK;
-	if (edge && !same6(&source, &relay))
+	if (!from_relay)
 		return DROP(wrong_relay);
 	refused = load_flow4(skb, ETH_HLEN + sizeof(*ip6), &ip, &flow);
 	if (!refused)
-		refused = refuse_wrong_owner(&flow, edge ? &destination : &source);
+		refused = refuse_wrong_owner(&flow, at);
 	if (refused)
 		return refused;
 	if (bpf_skb_adjust_room(skb, -(__s32)sizeof(*ip6), BPF_ADJ_ROOM_MAC,
 				ADJ_ROOM_DECAP_L3_IPV4 | BPF_F_ADJ_ROOM_FIXED_GSO) ||
 	    put_ethertype(skb, ETH_P_IP))
 		return DROP(failed);
-	COUNT(unwrapped);
-	return TC_ACT_OK;
+	return COUNTED(unwrapped, TC_ACT_OK);
 }
 
 /* Whether it is neighbour discovery, which no router forwards: the neighbour may have an IPv4-embedded address. */
@@ -380,39 +425,36 @@ static __always_inline bool is_discovery(struct __sk_buff *skb, const struct ipv
 	       type <= ND_LAST;
 }
 
-static __always_inline int translate_back(struct __sk_buff *skb, const struct ipv6hdr *ip6)
+static __always_inline int translate_back(struct __sk_buff *skb, const struct ipv6hdr *ip6, struct address at,
+					  struct address far)
 {
 	bool edge = softwire.role == CUSTOMER_EDGE;
-	struct address6 source = address6_of(&ip6->saddr), destination = address6_of(&ip6->daddr);
-	struct address6 at = edge ? destination : source, far = edge ? source : destination;
 	/* RFC 7597 section 6: 16 bits 0, the IPv4 address, the PSID. */
-	__u32 own4 = at.low >> 16, far4 = extracted(&softwire, &far);
+	__u32 own4 = at.low >> 16, far4 = extracted(far);
 	struct flow flow = {};
 	int refused;
 
-	if (!in_relay_prefix(&softwire, &far) || is_discovery(skb, ip6))
+	if (!same_address(far, embedded(far4)) || is_discovery(skb, ip6))
 		return TC_ACT_OK;
-	if (ip6->nexthdr == NEXT_FRAGMENT)
+	if (ip6->nexthdr == IPPROTO_FRAGMENT)
 		return DROP(fragment);
 	if (ip6->nexthdr == IPPROTO_ICMP)
 		return DROP(protocol);
 	flow.source = edge ? far4 : own4;
 	flow.destination = edge ? own4 : far4;
 	flow.protocol = ip6->nexthdr == IPPROTO_ICMPV6 ? IPPROTO_ICMP : ip6->nexthdr;
-	if (!load_ports(skb, ETH_HLEN + sizeof(*ip6), &flow))
+	if (!load_ports(skb, ETH_HLEN + sizeof(*ip6), &flow, true))
 		return DROP(protocol);
-	if (flow.protocol == IPPROTO_ICMP && flow.icmp_type != ICMPV6_ECHO && flow.icmp_type != ICMPV6_ECHOREPLY)
-		return DROP(protocol);
-	refused = refuse_wrong_owner(&flow, &at);
-	if (refused)
-		return refused;
-	return translate_to_4(skb, ip6, &flow);
+	refused = refuse_wrong_owner(&flow, at);
+	return refused ? refused : translate_to_4(skb, ip6, &flow);
 }
 
-/* Incoming IPv6: packets that belong to no softwire pass unchanged. */
+/* Incoming IPv6, from or to a subscriber's address `at`: packets that belong to no softwire pass unchanged. */
 SEC("tc")
 int softwire_in(struct __sk_buff *skb)
 {
+	bool edge = softwire.role == CUSTOMER_EDGE;
+	struct address source, destination, at, far;
 	struct ipv6hdr ip6;
 
 	if (skb->protocol != bpf_htons(ETH_P_IPV6))
@@ -420,7 +462,9 @@ int softwire_in(struct __sk_buff *skb)
 	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip6, sizeof(ip6)) || ip6.version != 6 ||
 	    ETH_HLEN + sizeof(ip6) + bpf_ntohs(ip6.payload_len) > skb->len)
 		return TC_ACT_OK;
-	return softwire.technology == MAP_T ? translate_back(skb, &ip6) : unwrap(skb, &ip6);
+	source = address6(&ip6.saddr);
+	destination = address6(&ip6.daddr);
+	at = edge ? destination : source;
+	far = edge ? source : destination;
+	return softwire.technology == MAP_T ? translate_back(skb, &ip6, at, far) : unwrap(skb, &ip6, at, far);
 }
-
-char LICENSE[] SEC("license") = "Dual BSD/GPL";

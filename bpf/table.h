@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /* The state table: connection index -> outside source address and port seen by the Responder (RFC 9693 section 4.2). */
-#ifndef NATGAUGE_TABLE_H
-#define NATGAUGE_TABLE_H
+#pragma once
 
 #define LEARNED (1ULL << 48)
 #define TURN_AT 49 /* with churn: how many connections have had the entry before, modulo 2^15 */
@@ -94,5 +93,3 @@ static __always_inline enum learning learn(__u64 connection, struct address addr
 	*e = word;
 	return old & LEARNED && !other ? LEARNED_OTHER : LEARNED_NEW;
 }
-
-#endif

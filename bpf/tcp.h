@@ -6,8 +6,7 @@
  * and all reactions repeat this time stamp. Segments of data in phase 2 have a tag, as UDP's have, and always the first
  * octets of the connection, so they are within the window.
  */
-#ifndef NATGAUGE_TCP_H
-#define NATGAUGE_TCP_H
+#pragma once
 
 #include "frame_kind.h"
 
@@ -36,7 +35,6 @@ static __always_inline __u32 unscrambled(__u32 x, __u32 key)
 	return (x ^ x >> 16) * 0x0e8b2f51 - key;
 }
 
-/* A side's key. */
 static __always_inline __u32 tcp_key(const int side)
 {
 	return plan.mark_keys[side];
@@ -153,12 +151,9 @@ static __always_inline void parse_untagged(const enum frame_kind kind, struct ta
 	/* The senders take the connections in turn. */
 	tag->sequence = tag->connection / plan.senders;
 	tag->kind = stream | (tag->connection % plan.senders) << STREAM_BITS;
-	tag->sent_low = sent;
-	tag->sent_middle = sent >> 8;
-	tag->sent_high = sent >> 24;
+	set_sent(tag, sent);
 }
 
-/* Whether both numbers are those of the connection. */
 static __always_inline bool tcp_numbers_match(const enum frame_kind kind, const __be32 *from, __u32 connection)
 {
 	struct tcp_numbers right = tcp_numbers_of(kind, connection);
@@ -212,7 +207,6 @@ static __always_inline bool is_restamped(const enum frame_kind kind, const __u32
 	return kind == FRAME_SYN_ACK && stamps[0] - tcp_key(RESPONDER) != stamps[1] - tcp_key(INITIATOR);
 }
 
-/* Whether a frame at `here` is a reset. */
 static __always_inline bool is_reset(void *data, void *end, const volatile struct side_plan *here)
 {
 	const bool ipv6 = here->family == FAMILY_IPV6;
@@ -229,5 +223,3 @@ static __always_inline void reaction_stamps(const enum frame_kind kind, const __
 	stamps[0] = kind == FRAME_SYN ? received[0] - tcp_key(INITIATOR) + tcp_key(RESPONDER) : received[1];
 	stamps[1] = received[0];
 }
-
-#endif

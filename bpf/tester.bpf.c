@@ -1,23 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /* The tester's programs: generator, receivers on both ports, and tracepoints that count what the ports accept. */
-#include <stdbool.h>
-#include <stddef.h>
-#include <linux/bpf.h>
-#include <linux/icmpv6.h>
-#include <linux/if_ether.h>
-#include <linux/in.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
-#include <linux/tcp.h>
-#include <linux/udp.h>
+#include "common.h"
 #include <bpf/bpf_core_read.h>
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
-
 #include "shared.h"
-#include "maps.h"
-
-char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct plan plan;
 struct control control;
@@ -76,6 +61,7 @@ NUMBERED(ARRAY, sender_stalls, MAX_SENDERS, struct stalls);
 /* Indexed like windows; a single entry unless delay differences are recorded. */
 NUMBERED(ARRAY, recents, STREAMS *MAX_SENDERS, struct recent);
 
+#include "address.h"
 #include "packet.h"
 #include "vlan.h"
 #include "transport.h"
@@ -93,5 +79,4 @@ NUMBERED(ARRAY, recents, STREAMS *MAX_SENDERS, struct recent);
 #include "parse.h"
 #include "oddities.h"
 #include "classify.h"
-#include "floor.h"
 #include "offered.h"

@@ -4,13 +4,10 @@
  * frame is known at compile time in each of the callers, which are compiled once for each: UDP frames cost nothing for
  * the others.
  */
-#ifndef NATGAUGE_TRANSPORT_H
-#define NATGAUGE_TRANSPORT_H
+#pragma once
 
 #include "frame_kind.h"
-#include "icmp.h"
 #include "tcp.h"
-#include "udp.h"
 
 /* Applies `code`, a macro, to each transport. Each has programs of its own: the kernel verifies those of one only. */
 #define TRANSPORTS(code) code(udp, TRANSPORT_UDP) code(icmp, TRANSPORT_ICMP) code(tcp, TRANSPORT_TCP)
@@ -34,6 +31,42 @@ struct flow {
 static __always_inline __u32 ports_of(const struct flow *flow)
 {
 	return bpf_htonl((__u32)flow->source_port << 16 | flow->destination_port);
+}
+
+/*
+ * ICMP echo (RFC 792, RFC 4443 section 4). The identifier is the Initiator's port, which a NAT translates (RFC 5508
+ * section 3), and the sequence number is the Responder's. A request has the identifier of its source, a reply that of
+ * its destination.
+ */
+struct echo {
+	__u16 type_code;
+	__u16 check;
+	__be16 identifier;
+	__be16 sequence;
+};
+
+/* Identifier and sequence number for both ports, and the other way round. */
+static __always_inline __u32 echo_ports(__u32 ports, const volatile struct form *form)
+{
+	return form->reply ? ports << 16 | ports >> 16 : ports;
+}
+
+static __always_inline void put_echo(struct echo *to, const volatile struct form *form, __u32 ports, __u64 sum)
+{
+	__u32 numbers = echo_ports(ports, form);
+
+	*(__u32 *)to = (__u16)form->header[0] | (__u32)(__u16)~fold(sum + numbers) << 16;
+	*(__u32 *)&to->identifier = numbers;
+}
+
+/* The checksum is never 0, which means "no checksum" (RFC 768) and is forbidden over IPv6 (RFC 8200 section 8.1). */
+static __always_inline void put_udp(struct udphdr *to, __u32 ports, __u16 length, __u64 sum)
+{
+	__u16 check = ~fold(sum + ports);
+
+	*(__be32 *)to = ports;
+	to->len = bpf_htons(length);
+	to->check = check ? check : 0xffff;
 }
 
 struct transport {
@@ -106,16 +139,12 @@ static __always_inline bool transport_is(const enum frame_kind kind, const struc
 	return kind != FRAME_ECHO || from->echo.type_code == (__u16)form->header[0];
 }
 
-static __always_inline __u16 source_port_of(const enum frame_kind kind, const struct transport *from,
+/* Ports of a received header, as ports_of() has them. */
+static __always_inline __u32 received_ports(const enum frame_kind kind, const struct transport *from,
 					    const volatile struct form *form)
 {
-	return kind == FRAME_ECHO ? echo_source(&from->echo, form) : bpf_ntohs(from->udp.source);
-}
-
-static __always_inline __u16 destination_port_of(const enum frame_kind kind, const struct transport *from,
-						 const volatile struct form *form)
-{
-	return kind == FRAME_ECHO ? echo_destination(&from->echo, form) : bpf_ntohs(from->udp.dest);
+	return kind == FRAME_ECHO ? echo_ports(*(const __u32 *)&from->echo.identifier, form)
+				  : *(const __u32 *)&from->udp;
 }
 
 /* Whether the checksum covers a pseudo header: that of ICMP over IPv4 does not. */
@@ -141,10 +170,7 @@ static __always_inline bool transport_length_is(const enum frame_kind kind, cons
 	return kind != FRAME_UDP || from->udp.len == bpf_htons(octets);
 }
 
-/* Whether the frame has no checksum. */
 static __always_inline bool transport_unchecked(const enum frame_kind kind, const struct transport *from)
 {
 	return kind == FRAME_UDP && !from->udp.check;
 }
-
-#endif

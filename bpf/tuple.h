@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /* Computes a connection's four tuple from its index, without a table of N entries (RFC 9693 section 4.4). */
-#ifndef NATGAUGE_TUPLE_H
-#define NATGAUGE_TUPLE_H
+#pragma once
 
 /*
  * Most steps of a cycle walk. The rectangle exceeds the domain by fewer positions than the root of its size, so small
@@ -119,7 +118,6 @@ static __always_inline __u64 opened(__u64 number)
 	return plan.opens_permuted ? permute(number, TUPLES) : number;
 }
 
-/* Whether a connection is one of the flood. */
 static __always_inline bool is_flood(__u64 connection)
 {
 	return plan.flood && connection >= plan.flood_from;
@@ -174,5 +172,3 @@ static __always_inline void tuple_of(__u64 connection, struct tuple *t)
 {
 	tuple_at(position(connection), t);
 }
-
-#endif

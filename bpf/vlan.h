@@ -4,8 +4,7 @@
  * untagged one does from its first octet on, but for the MAC addresses. So what follows them is written and parsed
  * there, by what knows nothing of tags.
  */
-#ifndef NATGAUGE_VLAN_H
-#define NATGAUGE_VLAN_H
+#pragma once
 
 #define MACS_OCTETS 12
 #define VLAN_OCTETS 4
@@ -45,12 +44,11 @@ static __always_inline bool is_vlan(__be16 protocol)
 static __always_inline __u32 expected_step(const void *packet, const void *end, const volatile struct side_plan *side,
 					   __be16 protocol, __u32 found)
 {
+	const bool ipv6 = protocol == ip_type(true);
 	__u64 to = found;
 
-	if (protocol == ip_type(false) && packet + ip_octets(false) <= end)
-		to = destination_of(packet, false).low - side->own.low;
-	else if (protocol == ip_type(true) && packet + ip_octets(true) <= end)
-		to = destination_of(packet, true).low - side->own.low;
+	if ((ipv6 || protocol == ip_type(false)) && packet + ip_octets(ipv6) <= end)
+		to = destination_of(packet, ipv6).low - side->own.low;
 	return below(to, side->own.count) ? to : below(found, side->own.count) ? found : found - 1;
 }
 
@@ -76,5 +74,3 @@ static __always_inline bool has_vlans(const struct xdp_md *ctx, const int side)
 	}
 	return !wrong && !is_vlan(protocol);
 }
-
-#endif

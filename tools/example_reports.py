@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make the example reports of the documentation: `python -m tools.example_reports [demo] [laptop] [sessions]`.
+"""Make the example reports of the documentation: `python -m tools.example_reports [demo] [operator] [researcher]`.
 
-Without a name, and without root: write the text and the picture of the demo, and its sentence in docs/reports.md, once
-more from its stored results, in today's words. With names, as root, on a quiet machine: measure, then write everything
-of these examples (demo 2 minutes, laptop 25, sessions 15). Without CHROMIUM the picture of sessions is left.
+Without a name, and without root: write all examples once more from their stored results, in today's words, with the
+picture of the demo and its sentence in docs/reports.md. With names, as root, on a quiet machine: measure these first
+(demo 2 minutes, operator 4, researcher 6). An example with the name of a tutorial is what its commands print.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
+import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from tools.terminal_picture import picture
+from tools.tutorials import steps
 
 from natgauge.cli.demo import shown
 from natgauge.errors import NatgaugeError
@@ -32,11 +36,14 @@ SHOWN: Final = ROOT / "docs" / "reports.md"
 #: Results of the demo by the folder of their evidence.
 STORED: Final = EXAMPLES / "demo.json"
 _NATGAUGE: Final = Path(sys.executable).with_name("natgauge")
-#: Campaigns, and options of their tables as text.
-_CAMPAIGNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "laptop": ("--format", "draft", "--against", "connections"),
-    "sessions": ("--format", "draft", "--against", "connections"),
+#: Tutorials whose results are stored, with files that their commands write; the first command of these ends measuring.
+_TUTORIALS: Final[Mapping[str, tuple[str, ...]]] = {"operator": ("boss.html",), "researcher": ("nat44.tex",)}
+#: Further forms of these examples, as the words of natgauge, with the file.
+_FURTHER: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "researcher": (("report results/nat44 --against connections --html nat44.html", "nat44.html"),)
 }
+#: What a tutorial's commands may end with: a gateway costs more, or does not carry the subscribers.
+_DONE: Final = {0, 1, 10}
 _DESCRIPTION: Final = re.compile(r"What make demo prints: [^\]]*")
 
 
@@ -79,13 +86,60 @@ def measure_demo() -> None:
     write_demo()
 
 
-def measure_campaign(name: str) -> None:
-    """Run a plan of the examples, and write its page and its tables."""
+def measure_tutorial(name: str) -> None:
+    """Do what a tutorial says up to its first view, store the results, and write its views."""
     with tempfile.TemporaryDirectory(prefix="natgauge-example-") as scratch:
-        folder = str(Path(scratch, name))
-        _run("run", str(ROOT / "examples" / f"{name}.toml"), "--folder", folder, folder=scratch)
-        _run("report", folder, "--html", str(EXAMPLES / f"{name}.html"), folder=scratch)
-        (EXAMPLES / f"{name}.txt").write_text(_run("report", folder, *_CAMPAIGNS[name], folder=scratch))
+        for saved, text in _until_views(name):
+            if saved:
+                Path(scratch, saved).write_text(text)
+            else:
+                _run(*shlex.split(text)[1:], folder=scratch)
+        with tarfile.open(_archive(name), "w:xz") as archive:
+            archive.add(Path(scratch, "results"), "results", filter=_plain)
+    write_tutorial(name)
+
+
+def write_tutorial(name: str, folder: Path = EXAMPLES) -> None:
+    """Write into `folder` what the commands of a tutorial say of the stored results, and further forms."""
+    with tempfile.TemporaryDirectory(prefix="natgauge-example-") as scratch:
+        with tarfile.open(_archive(name)) as archive:
+            archive.extractall(scratch, filter="data")
+        files = [(text, next((file for file in _TUTORIALS[name] if file in text), "")) for text in _views(name)]
+        for text, file in [*files, *((f"natgauge {text}", file) for text, file in _FURTHER.get(name, ()))]:
+            words = shlex.split(text)[1:]
+            to = words[words.index(">") + 1] if ">" in words else None
+            said = _run(*words[: -2 if to else None], folder=scratch)
+            if to:
+                Path(scratch, to).write_text(said)
+            if file:
+                shutil.copy(Path(scratch, file), folder / f"{name}{Path(file).suffix}")
+
+
+def _until_views(name: str) -> Iterator[tuple[str, str]]:
+    """The steps of a tutorial that come before its first view."""
+    for saved, text in steps(ROOT / "docs" / f"tutorial-{name}.md"):
+        if _is_view(name, text):
+            return
+        yield saved, text
+
+
+def _views(name: str) -> list[str]:
+    return [text for saved, text in steps(ROOT / "docs" / f"tutorial-{name}.md") if not saved and _is_view(name, text)]
+
+
+def _is_view(name: str, text: str) -> bool:
+    return any(file in shlex.split(text) for file in _TUTORIALS[name])
+
+
+def _archive(name: str) -> Path:
+    return EXAMPLES / f"{name}.tar.xz"
+
+
+def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """A file of nobody, as old as all others."""
+    member.uid = member.gid = member.mtime = 0
+    member.uname = member.gname = ""
+    return member
 
 
 def _run(*words: str, folder: str) -> str:
@@ -95,22 +149,24 @@ def _run(*words: str, folder: str) -> str:
         NatgaugeError: it fails.
     """
     run = subprocess.run([str(_NATGAUGE), *words], cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
-    if run.returncode:
+    if run.returncode not in _DONE:
         raise NatgaugeError(f"natgauge {words[0]} ended with status {run.returncode}")
     return run.stdout
 
 
 def main(names: list[str]) -> int:
-    """Make the examples with these names, or rewrite the demo; 1 when a name is unknown or natgauge fails."""
-    unknown = [name for name in names if name not in ("demo", *_CAMPAIGNS)]
+    """Make the examples with these names, or rewrite all; 1 when a name is unknown or natgauge fails."""
+    unknown = [name for name in names if name not in ("demo", *_TUTORIALS)]
     if unknown:
-        print(f"no example is named {unknown[0]!r}; there are demo, {', '.join(_CAMPAIGNS)}", file=sys.stderr)
+        print(f"no example is named {unknown[0]!r}; there are demo, {', '.join(_TUTORIALS)}", file=sys.stderr)
         return 1
     try:
         for name in names:
-            measure_demo() if name == "demo" else measure_campaign(name)
+            measure_demo() if name == "demo" else measure_tutorial(name)
         if not names:
             write_demo()
+            for name in _TUTORIALS:
+                write_tutorial(name)
     except NatgaugeError as error:
         print(error, file=sys.stderr)
         return 1

@@ -26,6 +26,7 @@ class KnownDoubt:
     """The properties of a doubt that do not depend on a measurement.
 
     Attributes:
+        plainly: what happened, as the end of a sentence for readers of a paper, who do not know the word.
         grade: what the doubt can change, unless a note has a grade of its own.
         remedy: what to do about the doubt where it could change the answer; empty = its text says it.
         share: direction in which a rate may be wrong by the share that is the note's value. "too high": the device
@@ -42,6 +43,7 @@ class KnownDoubt:
     """
 
     word: str
+    plainly: str = ""
     grade: Grade = "interval"
     remedy: str = ""
     share: Literal["", "too high", "too low"] = ""

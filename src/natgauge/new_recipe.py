@@ -18,45 +18,37 @@ from typing import Final
 
 from natgauge import foreign
 from natgauge.errors import UsageError, shortened
-from natgauge.gateways.accepted_ports import AcceptedPorts, accepted_ports
+from natgauge.gateways.accepted_ports import AcceptedPorts, accepted_ports, inside_network
 from natgauge.gateways.named_networks import networks_in, without_words
 from natgauge.gateways.recipe import FILE_IN_FOLDER, LONGEST_NAME, LONGEST_TITLE, NAME
+from natgauge.gateways.rule_names import (
+    DEFINED,
+    INSIDE4,
+    NETWORK,
+    OUTSIDE4,
+    SED,
+    edit,
+    interfaces,
+    is_in,
+    other_interfaces,
+    other_networks,
+    selecting,
+)
 from natgauge.gateways.toml_layers import NAMED_FILE
-from natgauge.labs.common.addresses import INSIDE, OUTSIDE
+from natgauge.labs.common.addresses import OUTSIDE
 from natgauge.plain_text import one_line
 from natgauge.words import listed
 
 #: The rule set's file next to the recipe.
 RULES: Final = "rules.nft"
 _FILE: Final = foreign.FileKind("--from-nft", "name a rule set's file", 1 << 20)
-#: Characters of names and addresses: a name within a longer one is another name.
-_WITHIN: Final = "A-Za-z0-9_.:/-"
-_INTERFACE: Final = re.compile(r"\b[io]if(?:name)?\s+(?:!=\s*|==\s*|vmap\s*)?(?:\{([^}]*)\}|\"?(\$?[A-Za-z0-9_.*-]+))")
 _TRANSLATES: Final = re.compile(r"\b(?:masquerade|snat)\b")
 #: What a rule translates to, a name that stands for it, a range of addresses, and one of ports.
 _TARGET: Final = re.compile(r"\bsnat\s+(?:ip\s+)?to\s+([^\s;]+)")
 _MASQUERADE: Final = re.compile(r"\bmasquerade\b(?:\s+to\s+([^\s;]+))?")
-_DEFINED: Final = re.compile(r"^\s*define\s+(\w+)\s*=\s*([^\s;]+)", re.MULTILINE)
 _ADDRESS: Final = re.compile(r"\d+(?:\.\d+){3}")
-#: Where the inside of a lab and the outside of it are.
-_INSIDE, _OUTSIDE = (IPv4Network(str(side["ipv4"].device.network)) for side in (INSIDE, OUTSIDE))
 #: Where hosts behind a NAT are (RFC 1918, RFC 6598).
 _PRIVATE: Final = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
-#: Part of the sed of a recipe, behind which a further edit stands.
-_SED: Final = "sed -E"
-#: What a rule does not match, so that it matches all that a lab has.
-_LEFT_OUT: Final = re.compile(r"(?<=!=)\s*(?:\{[^}]*\}|\S+)")
-#: What packets get, by a rule or as the value of an element of a map.
-_GIVEN: Final = re.compile(
-    r"\b(?:[sd]nat|tproxy|dup)\s+(?:ip\s+)?(?:prefix\s+|addr\s*\.\s*port\s+)?(?:to\s+)?[$\d][^\s;}]*"
-    r"|\bip\s+[sd]addr\s+set\s+[^\s;}]+|:\s*(?:\$\w+|[\d./-]+)"
-)
-#: Definitions, sets and maps, which rules name.
-_NAMED: Final = re.compile(
-    r"\b(?:define\s+(\w+)\s*=\s*(?:\{[^}]*\}|[^\s;]+)|(?:set|map)\s+(\w+)\s*\{(?:[^{}]|\{[^{}]*\})*\})"
-)
-#: Interfaces that each lab has by these names.
-_EVERYWHERE: Final = frozenset({"lo"})
 _RANGE: Final = re.compile(rf"{_ADDRESS.pattern}-{_ADDRESS.pattern}")
 _PORTS: Final = re.compile(r"(\d+)(?:-(\d+))?")
 _INCLUDES: Final = re.compile(r"^\s*include\b", re.MULTILINE)
@@ -67,7 +59,7 @@ _TIME_OUTS: Final = re.compile(r"\bct\s+timeout\s+set\b")
 _TRIED: Final = {
     "NG_INSIDE": "inside",
     "NG_OUTSIDE": "outside",
-    "NG_INITIATOR_NETWORK4": str(_INSIDE),
+    NETWORK: str(INSIDE4),
     "NG_OUTSIDE_ADDRESS4": str(OUTSIDE["ipv4"].device.ip),
 }
 _SECONDS: Final = 20.0
@@ -112,11 +104,21 @@ stop = "nft flush ruleset"
 
 @dataclass(frozen=True, slots=True)
 class NewRecipe:
-    """A recipe that is not written yet: the text of its file, the rule set, and what nobody could tell of it."""
+    """A recipe that is not written yet: the text of its file, the rule set, and what nobody could tell of it.
+
+    Attributes:
+        names: interfaces, networks and addresses of the file, each with its variable in a lab, such as "NG_INSIDE".
+        found: the network among them that nobody named; None = there is none.
+        only_from: networks and hosts from which alone its forward chains accept connections, and which no lab has;
+            empty = they accept none; None = they accept connections of a lab, or nobody could tell.
+    """
 
     name: str
     recipe: str
     rules: str
+    names: Mapping[str, str]
+    found: str | None = None
+    only_from: tuple[str, ...] | None = None
     warnings: tuple[str, ...] = ()
 
     def write_beside(self, source: Path) -> Path:
@@ -178,8 +180,8 @@ def from_nft(name: str, source: Path, names: Mapping[str, str], made_by: str, *,
             at="from_nft",
         )
     for own in names:
-        if not re.search(_alone(own), code):
-            there = ", ".join(_interfaces(code)) or "none"
+        if not is_in(own, code):
+            there = ", ".join(interfaces(code)) or "none"
             raise UsageError(f"{own}: is not in {source}; the interfaces named there: {there}", at="from_nft")
     if _TIME_OUTS.search(code):
         raise UsageError(
@@ -187,8 +189,14 @@ def from_nft(name: str, source: Path, names: Mapping[str, str], made_by: str, *,
             "sets; name a copy of the file without these rules",
             at="from_nft",
         )
-    edits = " ".join(_edit(own, variable) for own, variable in names.items())
-    accepted, warnings = _accepted(code, _parsed(source, rules, edits))
+    edits = _edits(names)
+    ruleset = _parsed(source, rules, edits)
+    found = None if ruleset is None or NETWORK in names.values() else _inside_in(code, ruleset)
+    if found is not None:
+        names = {**names, found: NETWORK}
+        edits = _edits(names)
+        ruleset = _parsed(source, rules, edits)
+    accepted, only_from, warnings = _accepted(code, ruleset)
     limits = "".join(
         f"{line}\n" for line in (*_pool_of(source, code, names), *_ports_of(code), *_destination_ports_of(accepted))
     )
@@ -204,68 +212,77 @@ def from_nft(name: str, source: Path, names: Mapping[str, str], made_by: str, *,
         title=title,
         transports=json.dumps([one for one in _TRANSPORTS if one not in accepted.refused]),
         rules=source.name if beside else RULES,
-        sed=_SED,
+        sed=SED,
         edits=written,
         extends=json.dumps(fragments),
         limits=f"\n[limits]\n{limits}" if limits else "",
     )
-    return NewRecipe(name, text, rules, warnings)
+    return NewRecipe(name, text, rules, names, found, only_from, warnings)
 
 
-def unlike_lab(made: NewRecipe, names: Mapping[str, str], again: str) -> Iterator[str]:
+def _edits(names: Mapping[str, str]) -> str:
+    return " ".join(edit(own, variable) for own, variable in names.items())
+
+
+def _inside_in(code: str, ruleset: str) -> str | None:
+    """Return the inside network as the rules write it, where it is the only source that they let through."""
+    network = inside_network(ruleset, _TRIED["NG_INSIDE"], _TRIED["NG_OUTSIDE"])
+    written = [name for name, networks in networks_in(code).items() if networks == (network,) and is_in(name, code)]
+    return written[0] if len(written) == 1 else None
+
+
+def unlike_lab(made: NewRecipe, again: str) -> Iterator[str]:
     """Yield what rules name that is another thing in a lab, or nothing, with what to change.
 
     Args:
         again: the command line that makes the recipe anew, where more options may follow.
     """
+    if made.found is not None:
+        yield (
+            f"{made.found} is taken for your inside network: its rules let no other source to the outside; for another "
+            "one add --inside-network NETWORK"
+        )
+    code = selecting(without_words(made.rules))
+    foreign_ones = other_networks(code, made.names)
+    asked = [] if NETWORK in made.names.values() else _inside_among(foreign_ones, made.only_from)
+    if made.only_from:
+        network = f"; if {asked[0]} is your inside network: {again} --inside-network {asked[0]}" if asked else ""
+        yield (
+            f"its forward chain accepts new connections to the outside only from {listed(made.only_from)}, which no "
+            f"lab has{network}"
+        )
+    elif made.only_from is not None:
+        yield "its forward chain accepts no new connection from the inside to the outside, so no frame comes through"
     yield from made.warnings
-    code = _selecting(without_words(made.rules))
-    if others := [name for name in _interfaces(code) if name not in {*names, *_EVERYWHERE}]:
+    if others := other_interfaces(code, made.names):
         yield (
             f"names interfaces that no lab has ({', '.join(others)}), whose rules match nothing there; put the inside "
             "or the outside interface in their place where that matters"
         )
-    named = {name: networks for name, networks in networks_in(code).items() if name not in names}
-    foreign_ones = [name for name, networks in named.items() if all(map(_is_foreign, networks))]
-    if foreign_ones:
-        inside = [name for name in foreign_ones if "/" in name and any(map(named[name][0].subnet_of, _PRIVATE))]
-        inside = [] if "NG_INITIATOR_NETWORK4" in names.values() else inside
-        remedy = f"; if one is your inside network: {again} --inside-network {inside[0]}" if inside else ""
-        yield (
-            f"names networks or hosts that no lab has ({', '.join(foreign_ones)}), whose rules match nothing "
-            f"there{remedy}"
-        )
+    told = asked[:1] if made.only_from else []
+    if unnamed := [name for name in foreign_ones if name not in told]:
+        remedy = f"; if one is your inside network: {again} --inside-network {asked[0]}" if asked and not told else ""
+        yield f"names networks or hosts that no lab has ({', '.join(unnamed)}), whose rules match nothing there{remedy}"
     yield from (
-        f"names {name}, which has the lab's outside, {_OUTSIDE}: a rule that drops it drops the test traffic; "
+        f"names {name}, which has the lab's outside, {OUTSIDE4}: a rule that drops it drops the test traffic; "
         f"{_without_outside(name, networks)}"
-        for name, networks in named.items()
-        if any(map(_OUTSIDE.overlaps, networks))
+        for name, networks in networks_in(code).items()
+        if name not in made.names and any(map(OUTSIDE4.overlaps, networks))
     )
 
 
-def _is_foreign(network: IPv4Network) -> bool:
-    """Whether addresses of hosts are meant, and no lab has one of them."""
-    is_of_hosts = not (network.is_multicast or network.is_loopback or network.is_link_local or network.is_reserved)
-    is_of_hosts = is_of_hosts and network.network_address.packed[0] != 0
-    return is_of_hosts and not (network.overlaps(_INSIDE) or network.overlaps(_OUTSIDE))
+def _inside_among(named: Mapping[str, Sequence[IPv4Network]], only_from: Sequence[str] | None) -> list[str]:
+    """Return those of these networks that may be the inside one; where the rules accept some sources, of these."""
+    chosen = [name for name, networks in named.items() if "/" in name and str(networks[0]) in (only_from or ())]
+    return chosen or [name for name in named if "/" in name and any(map(named[name][0].subnet_of, _PRIVATE))]
 
 
 def _without_outside(name: str, networks: Sequence[IPv4Network]) -> str:
     """What to do where rules name networks that have the outside of a lab."""
-    rest = [*networks[0].address_exclude(_OUTSIDE)] if networks[0].supernet_of(_OUTSIDE) else []
+    rest = [*networks[0].address_exclude(OUTSIDE4)] if networks[0].supernet_of(OUTSIDE4) else []
     if len(networks) == len(rest) == 1:
-        return f"in a lab, let the rules name the rest: behind {_SED} in the recipe add -e 's@{name}@{rest[0]}@g'"
+        return f"in a lab, let the rules name the rest: behind {SED} in the recipe add -e 's@{name}@{rest[0]}@g'"
     return "make the recipe of a copy of the file without it"
-
-
-def _selecting(code: str) -> str:
-    """Return what rules match: not what they leave out or give packets, and no definition or set that is not named."""
-    kept = _LEFT_OUT.sub("{}", _GIVEN.sub(" ", code))
-
-    def named(found: re.Match[str]) -> str:
-        return found[0] if re.search(rf"[$@]{found[1] or found[2]}\b", kept) else ""
-
-    return _NAMED.sub(named, kept)
 
 
 def _title(source: Path) -> str:
@@ -276,22 +293,9 @@ def _title(source: Path) -> str:
     return json.dumps(_TITLE.format(name if len(name) <= room else f"{name[: room - 3]}..."), ensure_ascii=False)
 
 
-def _interfaces(code: str) -> dict[str, None]:
-    """Names of the interfaces in rules, in their order, also of those that a definition names."""
-    defined = {name: value.strip('"') for name, value in _DEFINED.findall(code)}
-    # Of a map each element begins with its name.
-    every = (
-        each.partition(":")[0].strip(' \t\n"')
-        for several, one in _INTERFACE.findall(code)
-        for each in (several or one).split(",")
-    )
-    named = (defined.get(name.removeprefix("$"), name) for name in every)
-    return dict.fromkeys(name for name in named if re.fullmatch(r"\$?(?=.*[A-Za-z0-9])[A-Za-z0-9_.*-]+", name))
-
-
 def _targets(code: str) -> set[str]:
     """What the rules with snat translate to, names replaced by what they stand for."""
-    defined = dict(_DEFINED.findall(code))
+    defined = dict(DEFINED.findall(code))
     parts = (target.partition(":") for target in _TARGET.findall(code))
     return {
         f"{defined.get(addresses.removeprefix('$'), addresses)}{between}{defined.get(ports.removeprefix('$'), ports)}"
@@ -343,8 +347,8 @@ def _addresses_in(target: str) -> str:
     return str(network[0]) if network.num_addresses == 1 else f"{network[0]}-{network[-1]}"
 
 
-def _accepted(code: str, ruleset: str | None) -> tuple[AcceptedPorts, tuple[str, ...]]:
-    """Return what the forward chains accept, and what nobody could tell of it.
+def _accepted(code: str, ruleset: str | None) -> tuple[AcceptedPorts, tuple[str, ...] | None, tuple[str, ...]]:
+    """Return what the forward chains accept, `only_from` as of `NewRecipe`, and what nobody could tell.
 
     Args:
         ruleset: what nft prints of the rules; None = nobody asked it.
@@ -353,15 +357,12 @@ def _accepted(code: str, ruleset: str | None) -> tuple[AcceptedPorts, tuple[str,
     remedy = "if they accept only some ports, name these in the recipe: destination_ports, below [limits]"
     if ruleset is None:
         drops = "its forward chain drops by its policy, and only root can ask nft what its rules accept"
-        return everything, (f"{drops}; {remedy}",) if _DROPS.search(code) else ()
+        return everything, None, (f"{drops}; {remedy}",) if _DROPS.search(code) else ()
     accepted = accepted_ports(ruleset, _TRIED["NG_INSIDE"], _TRIED["NG_OUTSIDE"])
     if accepted.refused.issuperset(_TRANSPORTS):
-        nothing = (
-            "its forward chain accepts no new connection from the inside to the outside, so no frame comes through"
-        )
-        return everything, (nothing,)
+        return everything, tuple(dict.fromkeys(one for each in accepted.sources.values() for one in each)), ()
     named = listed([one.upper() for one in _TRANSPORTS if one in accepted.unknown])
-    return accepted, (f"whether its forward chain accepts {named} is not known; {remedy}",) if named else ()
+    return accepted, None, (f"whether its forward chain accepts {named} is not known; {remedy}",) if named else ()
 
 
 def _destination_ports_of(accepted: AcceptedPorts) -> list[str]:
@@ -388,7 +389,7 @@ def _parsed(source: Path, rules: str, edits: str) -> str | None:
         return None
     # What cannot be loaded here, as for a module that is missing, is checked nevertheless.
     asked = (
-        f"rules=$({_SED} {edits}); ip link add inside type veth peer name outside; "
+        f"rules=$({SED} {edits}); ip link add inside type veth peer name outside; "
         'printf "%s\\n" "$rules" | nft --check --file - || exit; '
         '{ printf "%s\\n" "$rules" | nft --file - && nft --json list ruleset; } 2> /dev/null || true'
     )
@@ -403,18 +404,3 @@ def _parsed(source: Path, rules: str, edits: str) -> str | None:
         said = (ended.stderr.strip().splitlines() or ["no reason"])[0].removeprefix("/dev/stdin:")
         raise UsageError(f"{source}: nft cannot read it: line {shortened(said)}", at="from_nft")
     return ended.stdout or None
-
-
-def _alone(own: str) -> str:
-    return rf"(^|[^{_WITHIN}]){re.escape(own)}([^{_after(own)}]|$)"
-
-
-def _after(own: str) -> str:
-    """Characters that make a longer name of this one where they follow it; ports follow an address."""
-    return _WITHIN.replace(":", "") if _ADDRESS.fullmatch(own) else _WITHIN
-
-
-def _edit(own: str, variable: str) -> str:
-    """Arguments of sed that put a variable of a lab in the place of a name."""
-    pattern = re.sub(r"([.\[\](){}*+?^$|\\])", r"\\\1", own)
-    return f"-e 's@(^|[^{_WITHIN}]){pattern}([^{_after(own)}]|$)@\\1'\"${variable}\"'\\2@g'"

@@ -14,8 +14,7 @@ import pytest
 from natgauge.errors import HostError
 from natgauge.host.tuning import tuner
 from natgauge.host.tuning.contract import TunedMachine
-from natgauge.host.tuning.core_knobs import IrqAffinity
-from natgauge.host.tuning.port_knobs import Queues
+from natgauge.host.tuning.knobs import IrqAffinity, Queues
 
 #: It is one of the machine's own interfaces, which tests of labs count.
 with_a_port = pytest.mark.alone
@@ -25,7 +24,7 @@ import os, signal, sys
 from pathlib import Path
 from natgauge.host.tuning import tuner
 from natgauge.host.tuning.contract import TunedMachine
-from natgauge.host.tuning.port_knobs import Queues
+from natgauge.host.tuning.knobs import Queues
 
 set_port = TunedMachine.set_port
 def killed(self, *arguments):

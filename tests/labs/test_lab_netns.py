@@ -28,8 +28,8 @@ from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.host.cpus import online_cpus, usable_cpus
 from natgauge.labs.common import links, locks, marks, namespaces
-from natgauge.labs.common.decisions import Gone
 from natgauge.labs.common.port_options import BootCommand
+from natgauge.labs.common.undoing import Gone
 from natgauge.labs.contract import Port
 from natgauge.labs.netns.lab import FRONT, NetnsLab
 from natgauge.labs.wire.lab import WireLab

@@ -134,7 +134,7 @@ def _number(table: Table, column: int, kind: Kind, quantity: str | None = None) 
 
 def _setting(table: Table, column: int, kind: Kind) -> Printed | None:
     number = _number(table, column, kind)
-    return None if number is None else number.exact()
+    return None if number is None else Printed(number.value)
 
 
 def _formula(compute: Callable[..., float], *inputs: Printed | None, per: float = 1.0) -> _Formula | None:

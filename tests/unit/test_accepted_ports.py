@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from natgauge.gateways.accepted_ports import AcceptedPorts, accepted_ports
+from natgauge.gateways.accepted_ports import AcceptedPorts, accepted_ports, inside_network
 
 Rule = Sequence[Mapping[str, Any]]
 ACCEPT: Mapping[str, Any] = {"accept": None}
@@ -39,8 +39,14 @@ def dport(protocol: str, right: object, op: str = "==") -> Mapping[str, Any]:
 
 def seen(*rules: Rule, policy: str = "drop", more: Sequence[Mapping[str, Any]] = (), hook: str = "forward") -> str:
     """What is accepted, as text: ports by protocol, "-" = none, "?" = not known, nothing = as many as a trial needs."""
+    return shown(accepted_ports(printed(*rules, policy=policy, more=more, hook=hook), "lan0", "wan0"))
+
+
+def printed(*rules: Rule, policy: str = "drop", more: Sequence[Mapping[str, Any]] = (), hook: str = "forward") -> str:
+    """What nft prints of these rules."""
     table = {"family": "inet", "table": "filter"}
-    base = {**table, "name": "main", "type": "filter", "hook": hook, "prio": 0, "policy": policy}
+    kind = "filter" if hook != "postrouting" else "nat"
+    base = {**table, "name": "main", "type": kind, "hook": hook, "prio": 0, "policy": policy}
     entries = [
         {"metainfo": {}},
         {"table": {"family": "inet", "name": "filter"}},
@@ -48,7 +54,7 @@ def seen(*rules: Rule, policy: str = "drop", more: Sequence[Mapping[str, Any]] =
         *more,
         *({"rule": {**table, "chain": "main", "expr": list(rule)}} for rule in rules),
     ]
-    return shown(accepted_ports(json.dumps({"nftables": entries}), "lan0", "wan0"))
+    return json.dumps({"nftables": entries})
 
 
 def shown(found: AcceptedPorts) -> str:
@@ -144,3 +150,78 @@ def test_all_chains_must_accept() -> None:
                         "policy": "drop"}}  # fmt: skip
     rule = {"rule": {"family": "ip", "table": "raw", "chain": "x", "expr": [dport("tcp", {"set": [443, 22]}), ACCEPT]}}
     assert seen(WEB, more=[second, rule]) == "udp:- tcp:443-443 icmp:-"
+
+
+LAN, GUESTS = ({"prefix": {"addr": address, "len": 24}} for address in ("192.168.1.0", "192.168.50.0"))
+
+
+def by_map(asked: Mapping[str, Any], *elements: object) -> Rule:
+    """A rule with a verdict for each value of what is asked."""
+    return ({"vmap": {"key": asked["match"]["left"], "data": {"set": [*elements]}}},)
+
+
+SOME = {"range": ["192.168.1.51", "192.168.1.55"]}
+FROM_LAN: Rule = (field("ip", "saddr", LAN),)
+MASQUERADE: Rule = ({"masquerade": None},)
+
+
+@pytest.mark.parametrize(
+    ("rules", "sources"),
+    [
+        ([(*FROM_LAN, ACCEPT)], ("192.168.1.0/24",)),
+        ([(field("ip", "saddr", {"set": [LAN, GUESTS]}), ACCEPT)], ("192.168.1.0/24", "192.168.50.0/24")),
+        ([(field("ip", "saddr", "192.168.1.51"), ACCEPT)], ("192.168.1.51",)),
+        ([(field("ip", "saddr", SOME), ACCEPT)], ("192.168.1.51-192.168.1.55",)),
+        # From there nothing is accepted either.
+        ([(*FROM_LAN, {"drop": None})], ()),
+        ([(meta("oifname", "wan1"), *FROM_LAN, ACCEPT)], ()),
+        ([(*FROM_LAN, {"drop": None}), (*FROM_LAN, ACCEPT)], ()),
+        ([], ()),
+    ],
+)
+def test_sources_from_which_alone_rules_accept_are_named(rules: list[Rule], sources: tuple[str, ...]) -> None:
+    """Of a chain that accepts the network of a house it was said that it accepts no connection."""
+    found = accepted_ports(printed(*rules), "lan0", "wan0")
+    assert found.refused == {"udp", "tcp", "icmp"}
+    assert dict(found.sources) == dict.fromkeys(("udp", "tcp", "icmp"), sources)
+
+
+@pytest.mark.parametrize(
+    ("rules", "network"),
+    [
+        ([(*FROM_LAN, ACCEPT)], "192.168.1.0/24"),
+        ([(meta("iifname", "lan0"), *FROM_LAN, ACCEPT)], "192.168.1.0/24"),
+        ([(meta("iifname", "lan0"), {"jump": {"target": "out"}})], "192.168.1.0/24"),
+        ([by_map(meta("iifname", ""), ["lan0", {"jump": {"target": "out"}}])], "192.168.1.0/24"),
+        ([by_map(meta("iifname", ""), ["guests", {"jump": {"target": "out"}}])], None),
+        ([by_map(field("ip", "saddr", 0), [LAN, {"accept": None}])], "192.168.1.0/24"),
+        ([by_map(field("ip", "saddr", 0), [LAN, {"drop": None}])], None),
+        # A host of the network is no other source.
+        ([(*FROM_LAN, ACCEPT), (field("ip", "saddr", "192.168.1.51"), ACCEPT)], "192.168.1.0/24"),
+        ([(*FROM_LAN, ACCEPT), (field("ip", "saddr", "192.168.2.51"), ACCEPT)], None),
+        ([(*FROM_LAN, ACCEPT), (field("ip", "saddr", GUESTS), ACCEPT)], None),
+        ([(field("ip", "saddr", {"set": [LAN, GUESTS]}), ACCEPT)], None),
+        ([(*FROM_LAN, ACCEPT), (field("ip", "saddr", SOME), ACCEPT)], None),
+        # Guests come from elsewhere, and a list of what is dropped names no network of subscribers.
+        ([(*FROM_LAN, ACCEPT), (meta("iifname", "guests"), field("ip", "saddr", GUESTS), ACCEPT)], "192.168.1.0/24"),
+        ([(meta("iifname", "guests"), {"jump": {"target": "out"}})], None),
+        ([(field("ip", "saddr", GUESTS), {"drop": None}), (*FROM_LAN, ACCEPT)], "192.168.1.0/24"),
+        ([(field("ip", "saddr", LAN, "!="), ACCEPT)], None),
+        ([(field("ip", "daddr", LAN), ACCEPT)], None),
+        ([(field("ip", "saddr", "192.168.1.51"), ACCEPT)], None),
+        # The hosts of a lab are in it.
+        ([(field("ip", "saddr", {"prefix": {"addr": "10.0.0.0", "len": 8}}), ACCEPT)], None),
+        ([], None),
+    ],
+)  # fmt: skip
+def test_the_inside_network_is_the_only_source_that_rules_let(rules: list[Rule], network: str | None) -> None:
+    more = chain("out", (*FROM_LAN, ACCEPT))
+    found = inside_network(printed(*rules, more=more), "lan0", "wan0")
+    assert (None if found is None else str(found)) == network
+
+
+def test_the_inside_network_is_that_of_rules_that_translate_and_not_of_those_for_the_router() -> None:
+    assert (
+        str(inside_network(printed((*FROM_LAN, *MASQUERADE), hook="postrouting"), "lan0", "wan0")) == "192.168.1.0/24"
+    )
+    assert inside_network(printed((*FROM_LAN, ACCEPT), hook="input"), "lan0", "wan0") is None

@@ -3,17 +3,24 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.unit.golden import Golden
 
+from natgauge.cli import run
 from natgauge.comparisons.request import ComparedGateway, read_gateways, traffic_of_rules
 from natgauge.errors import UsageError
+from natgauge.gateways.accepted_ports import AcceptedPorts, Protocol
 from natgauge.gateways.recipe import digest, load
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.trial.bench import Bench
+from natgauge.trial.dropped import causes
 from natgauge.trial.question import ask, command
 
 #: What rules that accept by port add to those of natgauge's own gateway.
@@ -124,4 +131,66 @@ def test_gateways_that_are_compared_have_the_same_traffic(golden: Golden) -> Non
 def test_a_gateway_that_forwards_nothing_is_told_with_its_frames_and_what_to_choose(golden: Golden) -> None:
     mine = written("mine")
     for gateway, choices in ((mine, {"destination_ports": "7"}), ("nftables-nat44", {"transport": "icmp"})):
-        golden(Bench(ask("throughput", gateway, choices).cell).dropped_traffic())
+        golden(Bench(ask("throughput", gateway, choices).cell).dropped_traffic(None))
+
+
+def accepting(
+    ports: Mapping[Protocol, tuple[tuple[int, int], ...]] | None = None,
+    *refused: Protocol,
+    sources: tuple[str, ...] = (),
+) -> AcceptedPorts:
+    """What forward chains accept; `sources`: from where alone they accept what a lab's hosts may not send."""
+    return AcceptedPorts(ports or {}, frozenset(refused), frozenset(), dict.fromkeys(refused, sources))
+
+
+@pytest.mark.parametrize(
+    "accepted",
+    [
+        accepting(None, "udp", "tcp", "icmp", sources=("192.168.2.0/24",)),
+        accepting({"tcp": ((80, 80), (443, 443))}, "udp"),
+        accepting(None, "udp", "tcp", "icmp"),
+        accepting({"udp": ((443, 443), (8000, 8080))}),
+    ],
+    ids=["source", "transport", "nothing", "ports"],
+)
+def test_the_rule_that_drops_the_frames_is_told_where_the_device_says_it(
+    accepted: AcceptedPorts, golden: Golden
+) -> None:
+    bench = Bench(ask("throughput", "nftables-nat44", {}).cell)
+    (cause,) = causes(bench.recipe, bench.traffic, accepted)
+    golden(cause)
+
+
+def test_no_rule_is_told_that_lets_the_frames() -> None:
+    """Rules for the router named ports, and were said to drop what is forwarded."""
+    mine = written("mine")
+    bench = Bench(ask("throughput", mine, {}).cell)
+    for accepted in (accepting(), accepting({"udp": ((443, 443),)}), accepting(None, "tcp")):
+        assert causes(bench.recipe, bench.traffic, accepted) == []
+        assert "--destination-ports" not in bench.dropped_traffic(accepted)
+    assert "--destination-ports" in bench.dropped_traffic(None)
+    assert "192.168.2.0/24" in bench.dropped_traffic(replace(accepting(), elsewhere=("192.168.2.0/24",)))
+
+
+@pytest.mark.parametrize("old", ["192.168.1.0/24", "lan0", "wan0"])
+def test_a_name_that_rules_no_longer_have_is_the_cause_with_the_line_that_makes_the_recipe_again(
+    old: str, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network was renamed in a pull request, and ports of the rules were said to be the cause."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    rules = "table ip nat { chain post { type nat hook postrouting priority srcnat;\n"
+    rules += 'iifname lan0 oifname "wan0" ip saddr 192.168.1.0/24 masquerade\n} }\n'
+    Path("rules of mine").mkdir()
+    file = Path("rules of mine/nftables.conf")
+    file.write_text(rules)
+    names = ["--inside", "lan0", "--outside", "wan0", "--inside-network", "192.168.1.0/24"]
+    assert run(["gateways", "new", "gateway", "--from-nft", str(file), "--beside", *names]) == 0
+    file.write_text(rules.replace(old, "10.9.0.0/16" if "/" in old else "br0"))
+    bench = Bench(ask("throughput", "rules of mine/gateway.toml", {}).cell)
+    (cause,) = causes(bench.recipe, bench.traffic, accepting(None, "udp"))
+    golden(cause)
+    removed, again = cause.partition("again: ")[2].split(" && ")
+    subprocess.run(removed, shell=True, check=True)  # noqa: S602 - our own line
+    assert run([word.replace("NAME", "br0") for word in shlex.split(again)[1:]]) == 0
+    renewed = Bench(ask("throughput", "rules of mine/gateway.toml", {}).cell)
+    assert causes(renewed.recipe, renewed.traffic, accepting()) == []

@@ -125,7 +125,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "records", "setup", "words",
     },
     "campaigns": {
-        "agreement", "cleaning", "delays", "durations", "errors", "figure_text", "foreign",
+        "agreement", "cleaning", "delays", "doubts", "durations", "errors", "figure_text", "foreign",
         "gateways", "host", "inputs", "labs", "measurements", "measurer", "metrics", "notes", "paired",
         "plain_text", "procedures", "readings", "records", "setup", "system_errors", "toml_text",
         "trial", "trials", "version", "words",

@@ -264,6 +264,15 @@ def test_connections_without_an_entry_are_compared_with_the_frames_that_opened(h
     assert cause_of(hops_of(record), TableState(held), opens=True).kind == kind
 
 
+def test_what_else_leaves_connections_without_an_entry_is_not_said_where_they_were_not_translated() -> None:
+    """Seen: rules "which keep frames out of connection tracking", then "entries that ended before the count"."""
+    leaked = hops_of(trial(300, ALL, arrived=LEAKED, device_count_after=700))
+    (facts,) = (each.facts for hop in leaked.hops for each in hop.counters if each.name == "without entry")
+    assert not facts.also
+    assert facts_of("without entry").also
+    assert "rules" not in kinds()["untracked"].words, "nobody knows of any"
+
+
 def test_few_failed_entries_may_be_two_cores_at_once() -> None:
     hops = hops_of(trial(5, {**ALL, "IpOutTransmits": 995, "conntrack drop": 5, "conntrack insert_failed": 5}))
     cause = cause_of(hops, TableState(995, 2000), opens=True)

@@ -30,12 +30,12 @@ NATGAUGE = """#!/bin/sh
 echo "natgauge $*" >> "$LOG"
 cat base/gateway.toml gateway.toml >> "$LOG"
 case "$*" in
-  audit*) test "$WANTED" != 4; exit ;;
+  audit*) test "$WANTED" != 4 || { echo "natgauge: lab default: in use" >&2; exit 3; }; exit ;;
   diff*) echo "Audits of gateway: said"; exit "${DIFFERS:-0}" ;;
 esac
 case "$*" in report*html*) touch history.html; exit ;; report*) echo "table"; exit ;; esac
 mkdir -p history
-test "$WANTED" = 137 || echo "### natgauge: said"
+test "$WANTED" = 137 && echo "Killed" >&2 || echo "### natgauge: said"
 exit "$WANTED"
 """
 #: The comment of a job in which natgauge said nothing, as where it was killed; the first step writes it.
@@ -174,7 +174,7 @@ def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, en
     assert " --fail-above 3% --format markdown" in job.asked()
     assert "# before\n# after\n" in job.asked()
     assert job.run(GITHUB_SHELL, action("Comment")).returncode == 0
-    said = ("### natgauge: said\n" if status != 137 else BEFORE) + GITHUB_EVIDENCE
+    said = ("### natgauge: said\n" if status != 137 else f"{BEFORE}\n    Killed\n") + GITHUB_EVIDENCE
     assert "gh api --silent repos/owner/name/issues/7/comments --field body=@comment.md\n" in job.asked()
     assert (tmp_path / "summary").read_text() == said
     assert (job.folder / "comment.md").read_text() == MARK + said
@@ -219,7 +219,8 @@ def test_the_action_adds_how_audits_differ_to_the_comment_and_judges_it(
 ) -> None:
     job = Job(tmp_path, 0)
     assert job.run(GITHUB_SHELL, action("Compare"), **INPUTS).returncode == 0
-    done = job.run(GITHUB_SHELL, action("Audit"), **INPUTS, AUDIT="--wait 0 --profile home", DIFFERS=str(differs))
+    more = {"AUDIT": "--wait 0 --profile home", "STATUS": "0", "DIFFERS": str(differs)}
+    done = job.run(GITHUB_SHELL, action("Audit"), **INPUTS, **more)
     assert done.returncode == 0, done.stderr
     for where, name in (("base", "base"), (".", "change")):
         asked = f"natgauge audit --gateway {where}/gateway.toml --results audits/{name} --wait 0 --profile home\n"
@@ -232,14 +233,32 @@ def test_the_action_adds_how_audits_differ_to_the_comment_and_judges_it(
     assert ("::warning::" in judged.stdout) == (differs == 5)
 
 
-def test_an_audit_of_the_action_that_cannot_be_made_fails_the_job_and_leaves_the_costs(tmp_path: Path) -> None:
+def test_an_audit_of_the_action_that_cannot_be_made_fails_the_job_and_is_told_below_the_costs(tmp_path: Path) -> None:
+    """The page promised the reason also of an error, and the comment had no word of the audit."""
     job = Job(tmp_path, 4)
+    asked = {**INPUTS, "AUDIT": "--wait 0"}
     (job.folder / "base").mkdir()
-    assert job.run(GITHUB_SHELL, action("Audit"), **INPUTS, AUDIT="--wait 0").returncode == 0
-    assert job.asked() == ""
+    assert job.run(GITHUB_SHELL, action("Audit"), **asked, STATUS="0").returncode == 0
     (job.folder / "base" / "gateway.toml").touch()
-    assert job.run(GITHUB_SHELL, action("Audit"), **INPUTS, AUDIT="--wait 0").returncode == 1
-    assert (job.folder / "cost.md").read_text() == BEFORE
+    # What was not compared is not audited.
+    for status in ("2", "4", "137", ""):
+        assert job.run(GITHUB_SHELL, action("Audit"), **asked, STATUS=status).returncode == 0
+    assert job.asked() == ""
+    for status in ("0", "10", "11"):
+        (job.folder / "cost.md").write_text(BEFORE)
+        (tmp_path / "summary").write_text("")
+        done = job.run(GITHUB_SHELL, action("Audit"), **asked, STATUS=status)
+        assert (done.returncode, done.stdout) == (3, "natgauge: lab default: in use\n")
+        reason = "\n    natgauge: lab default: in use\n"
+        assert (job.folder / "cost.md").read_text() == f"{BEFORE}{reason}"
+        assert (tmp_path / "summary").read_text() == reason
+
+
+def test_the_action_only_comments_where_no_limit_is_given(tmp_path: Path) -> None:
+    job = Job(tmp_path, 0)
+    assert job.run(GITHUB_SHELL, action("Compare"), **{**INPUTS, "FAIL_ABOVE": ""}).returncode == 0
+    assert "--fail-above" not in job.asked()
+    assert " --commit ab12cd --format markdown\n" in job.asked()
 
 
 def test_a_github_comment_replaces_the_last_one_of_natgauge_and_none_of_anybody_else(tmp_path: Path) -> None:
@@ -314,7 +333,7 @@ def test_what_does_not_install_is_said_in_the_summary_and_the_comment(tmp_path: 
 def test_no_job_takes_its_wheel_from_a_variable_that_forks_do_not_have() -> None:
     for page in (OF_ACTION, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT):
         assert not re.search(r"\$\{\{\s*(vars|secrets)\b", page)
-        assert re.search(r"^ +(NATGAUGE_WHEEL|wheel): [\w./-]+\.whl$", page, re.MULTILINE)
+        assert re.search(r"^ +(NATGAUGE_WHEEL|wheel): (https:)?[\w./-]+\.whl$", page, re.MULTILINE)
 
 
 def test_the_workflow_of_the_action_names_its_inputs_and_only_its_comment_may_write() -> None:
@@ -383,7 +402,9 @@ def test_a_base_without_the_gateway_fails_before_anything_is_measured(tmp_path: 
     done = job.run(GITHUB_SHELL, action("Compare"), **INPUTS, GITHUB_BASE_REF="elsewhere")
     assert done.returncode != 0
     assert job.asked() == ""
-    assert (job.folder / "cost.md").read_text() == BEFORE
+    said = (job.folder / "cost.md").read_text()
+    assert re.fullmatch(rf"{BEFORE}\n    fatal: .*origin/elsewhere.*\n", said)
+    assert (tmp_path / "summary").read_text() == said
 
 
 def test_a_job_has_a_comment_from_its_first_step_on_and_keeps_it_however_a_step_ends() -> None:
@@ -466,3 +487,12 @@ def test_the_citation_names_this_version() -> None:
     cited = re.search(r"^version: (.+)$", (Path(__file__).parents[2] / "CITATION.cff").read_text(), re.MULTILINE)
     assert cited is not None
     assert cited[1] == VERSION
+
+
+def test_the_citation_has_the_day_of_a_release_and_no_day_before() -> None:
+    """CONTRIBUTING's release writes both."""
+    root = Path(__file__).parents[2]
+    cited = re.findall(r"^date-released: (.+)$", (root / "CITATION.cff").read_text(), re.MULTILINE)
+    heading = re.search(rf"^## {re.escape(VERSION)} .*$", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert heading is not None
+    assert cited == re.findall(r"\d{4}-\d\d-\d\d", heading[0])

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Killed, Simulated, journal_dies, quick_disk
 from tests.unit.golden import Golden
+from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 from natgauge.campaigns import campaign
@@ -107,7 +108,7 @@ def test_what_broke_is_told_and_ends_with_its_own_status(
     # Seen: the command that it named had results only, and said nothing of what is missing.
     assert run(shlex.split(told.partition("Tables: natgauge ")[2].splitlines()[0])) == 0
     # Seen: the status called a campaign ended whose report said that measurements have not ended.
-    assert ": 4 of 8 measurements broke; continue by " in capsys.readouterr().err
+    assert ": 4 of 8 measurements broke; mend what natgauge status names, then " in capsys.readouterr().err
     assert run(["status", "results/small"]) == 0
     assert "small: ended, 4 measurements broke; " in capsys.readouterr().out
 
@@ -506,6 +507,37 @@ def test_the_load_and_the_bounds_of_the_running_trial_have_units(
     )
     assert running == f"  now: cell own name, repetition 1: {metric} trial 3 {told}, about 4 trials left"
     assert table.endswith("2 of 3: 58.2 k, at least 58.1 k frames/s in each direction")
+
+
+@pytest.mark.parametrize(
+    ("word", "value", "end"),
+    [
+        ("bucket", 0.2, ", in doubt: at most 102"),
+        ("rare loss", None, ", in doubt: at least 99"),
+        ("queues", 0.02, "/s"),
+    ],
+)
+def test_values_of_a_status_have_the_bound_that_doubts_leave_of_them_in_the_report(
+    tmp_path: Path, word: str, value: float | None, end: str
+) -> None:
+    """Seen: a run ended with 284.2 k (278.9 k to 289.5 k), and its report said at most 317 k of the same result."""
+    values = (99.0, 100.0, 101.0, 102.0)
+    grade = "interval" if word == "queues" else "answer"
+    result = made(
+        [*values],
+        median=100.5,
+        metric="connection-rate",
+        unit="connections/s",
+        doubts=[{"word": word, "text": "x", "value": value, "grade": grade}],
+    )
+    (tmp_path / "summary.json").write_text(json.dumps(result.document()))
+    one = MeasurementStatus("cell", "connection-rate", 4, 4, 1.0, values, 0, "connections/s", ".", "", (False,) * 4, "")
+    _, line = lines(
+        CampaignStatus(
+            "x", tmp_path, runs=False, measurements=(one,), now=None, beside=(), trials=3, visits=3, seconds_left=None
+        )
+    )
+    assert line.endswith(end)
 
 
 def test_the_status_of_gateways_with_long_names_and_many_values_fits() -> None:

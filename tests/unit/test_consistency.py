@@ -257,6 +257,16 @@ def test_a_passed_trial_that_lost_frames_is_refused(folders: dict[str, Path], go
     golden(changed(folders["timed"], "trials.jsonl", one_less))
 
 
+def test_a_passed_trial_that_lost_more_than_tolerated_is_refused_with_the_fewest_frames(
+    folders: dict[str, Path], golden: Golden
+) -> None:
+    def eleven_less(trials: Any) -> None:
+        trials[0]["plan"]["loss_tolerance"] = 0.1
+        trials[0]["result"]["phase1"]["received_frames"] -= 11
+
+    golden(changed(folders["timed"], "trials.jsonl", eleven_less))
+
+
 @pytest.mark.parametrize("junk", [b"", b"x", b'{"schema":"natgauge-trial-2"}'])
 def test_trials_that_are_empty_or_cut_off_are_not_read_as_none(
     junk: bytes, folders: dict[str, Path], golden: Golden

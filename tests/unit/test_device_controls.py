@@ -23,9 +23,8 @@ from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.recipe import load
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult
-from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import LOST, SshHost
-from natgauge.labs.ssh.remote import Remote
+from natgauge.labs.ssh.remote import Remote, RemoteDevice, RemoteMachine
 from natgauge.measurements.making import make
 from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult

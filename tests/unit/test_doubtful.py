@@ -14,6 +14,7 @@ from tests.unit.simulated import Gateway
 from tests.unit.test_criterion import found as measured
 
 from natgauge.analysis.contrast import contrast
+from natgauge.known_doubts import known
 from natgauge.records.measurement import Result
 from natgauge.reports.answers import answers
 from natgauge.reports.difference import diff, text
@@ -60,7 +61,8 @@ def test_captions_of_a_page_explain_their_marks_and_those_of_files_name_the_doub
     assert group.marks == marks
     assert not [word for word in ("drift", "queues") if word in group.caption]
     (figure,) = group.figures
-    assert "† may be another value: drift. * wide interval: queues." in figure.caption
+    drift, queues = (known(word).plainly for word in ("drift", "queues"))
+    assert f"† may be another value: {drift}. * wide interval: {queues}." in figure.caption
     (repetitions,) = evidence_figures(results, looks_of(results, []))
     assert repetitions.marks == marks
 

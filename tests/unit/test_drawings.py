@@ -11,6 +11,7 @@ from tests.unit.made_corpus import by_rates
 from tests.unit.made_results import keep, made
 
 from natgauge.cli import run
+from natgauge.known_doubts import known
 from natgauge.records.store import Store
 
 
@@ -38,7 +39,7 @@ def test_each_figure_is_a_drawing_that_needs_no_page(
         assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - drawn here
         assert "var(" not in text
     assert all(path.read_bytes().startswith(b"%PDF") for path in printable)
-    (of_lines,) = (words_of(path) for path in drawings if "frames-per-second" in path.name)
+    (of_lines,) = (words_of(path) for path in drawings if path.name == "throughput-against-connections.svg")
     assert {"jool-nat64", "tayga-nat64", "connections"} <= {*of_lines}
 
 
@@ -109,9 +110,10 @@ def test_a_drawing_in_a_paper_says_its_unit_its_interval_and_its_doubts(
     # Once in the title, once at the axis.
     assert said.count("(frames/s in each direction)") == 2
     assert "another run on this machine is expected" in said
-    assert "† may be another value: rare loss. * wide interval: wide spread." in said
+    plainly = [known(word).plainly for word in ("rare loss", "wide spread")]
+    assert "† may be another value: {}. * wide interval: {}.".format(*plainly) in said
     assert "jool-nat64" in said
-    signs = [word[-1] for word in drawn if word[-1] in "†*"]
+    signs = [word[-1] for word in drawn if word[-1] in "†*" and len(word) < 30]
     assert sorted(signs) == sorted("†*" * len(connections))
 
 
@@ -135,12 +137,63 @@ def test_a_file_has_the_doubts_and_conditions_of_what_it_draws_and_of_nothing_el
     assert every.keys() == doubts.keys()
     for kind, said in every.items():
         assert f"Mine: {kind}" in said
-        assert ("rare loss" in said, "queues" in said) == (kind == "nat44", kind == "nat64")
+        shown = [known(word).plainly in said for word in ("rare loss", "queues")]
+        assert shown == [kind == "nat44", kind == "nat64"]
         assert "not on one axis" not in said
         assert "different conditions" not in said
     page = tmp_path / "page.html"
     assert run(["report", str(tmp_path / "results"), "--html", str(page)]) == 0
     assert "not on one axis" in page.read_text()
+
+
+def test_a_bare_drawing_has_its_words_in_a_text_beside_it(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: seven lines within a picture that has a caption in a paper."""
+    words = ["--title", "Mine", "--note", "Some words."]
+    assert run(["report", str(folder), "--svg", str(tmp_path / "whole"), *words]) == 0
+    assert run(["report", str(folder), "--svg", str(tmp_path / "bare"), "--bare", *words]) == 0
+    capsys.readouterr()
+    name = "throughput-against-connections"
+    whole, bare = (set(words_of(tmp_path / kind / f"{name}.svg")) for kind in ("whole", "bare"))
+    assert bare < whole
+    assert {"jool-nat64", "tayga-nat64", "connections"} < bare
+    caption = (tmp_path / "bare" / f"{name}.txt").read_text()
+    lost = " ".join(words_of(tmp_path / "whole" / f"{name}.svg")).split()
+    assert {"Mine:", "Some", "medians."} < set(lost)
+    assert {word.rstrip(".") for word in caption.split()} <= {word.rstrip(".") for word in lost}
+    assert not list((tmp_path / "whole").glob("*.txt"))
+    assert run(["report", str(folder), "--bare"]) == 2
+
+
+def test_files_have_names_that_further_results_leave(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: "1-new-connections-per-second-against-connections-connections-s.svg" in a paper."""
+    assert run(["report", str(folder), "--svg", str(tmp_path / "first")]) == 0
+    one = made([1.0], metric="latency", unit="us", parameters={"gateway": "x"})
+    keep(Store.create(folder, one.metric, "x"), one)
+    assert run(["report", str(folder), "--svg", str(tmp_path / "second")]) == 0
+    capsys.readouterr()
+    names = [{path.name for path in (tmp_path / kind).iterdir()} for kind in ("first", "second")]
+    assert "throughput-against-connections.svg" in names[0]
+    assert names[1] - names[0] == {"latency.svg"}
+    assert names[0] < names[1]
+
+
+def test_a_legend_has_the_signs_of_the_plot(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Seen: two circles in the legend of circles and squares."""
+    assert run(["report", str(folder), "--svg", str(tmp_path / "svg")]) == 0
+    capsys.readouterr()
+    drawn = ET.parse(tmp_path / "svg" / "throughput-against-connections.svg")  # noqa: S314 - drawn here
+    symbols = [
+        path.get("d", "")
+        for part in drawn.iter()
+        if "role-legend-symbol" in part.get("class", "")
+        for path in part.iter()
+        if path.get("d")
+    ]
+    assert ["A" in path for path in symbols] == [True, False], symbols
 
 
 def test_what_cannot_be_drawn_or_written_is_refused(

@@ -152,7 +152,7 @@ def test_frames_that_were_excused_are_no_search_error_and_take_nothing_off_the_l
     judgement = judged(failing)
     assert judgement is not None
     assert judgement.verdict == "not met"
-    assert printed(Ranged(0.0292, 0.0, 5.1), number, in_percent=True) == "0.0292 (0.0 to 5.1)"
+    assert printed(Ranged(0.0292, 0.0, 5.1), number, ends=True) == "0.0292 (0.0 to 5.1)"
 
 
 def test_a_range_that_reaches_down_to_0_is_no_agreement() -> None:

@@ -32,7 +32,7 @@ OWN_FILES = {
     "labs/common/machine_globals.py", "labs/common/marks.py",
     "labs/common/processes.py", "host/machine.py", "host/sampling.py",
     "host/settings.py",
-    "host/tuning/changes.py", "host/tuning/contract.py", "host/tuning/core_knobs.py", "labs/common/port_options.py",
+    "host/tuning/tuner.py", "host/tuning/contract.py", "host/tuning/knobs.py", "labs/common/port_options.py",
     "cleaning/cleanup.py", "labs/common/device.py", "labs/common/links.py", "labs/common/locks.py",
     "labs/common/namespaces.py", "labs/common/network_counters.py", "labs/common/register.py", "labs/netns/lab.py",
     "labs/ssh/openssh.py", "labs/vm/image.py", "labs/vm/qemu.py", "labs/wire/port_state.py", "reports/html/page.py",

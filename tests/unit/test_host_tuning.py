@@ -20,7 +20,7 @@ from natgauge.cli import run
 from natgauge.errors import HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.ethtool import Part
-from natgauge.host.tuning import changes, tuner
+from natgauge.host.tuning import tuner
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.recorded import settings_of
 from natgauge.host.tuning.tuner import KNOBS
@@ -40,7 +40,7 @@ def at_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made
     monkeypatch.setattr(tuner, "TunedMachine", lambda: made.machine)
     for function in (tuner.tune, tuner.restore):
         monkeypatch.setitem(function.__kwdefaults__ or {}, "path", made.path)
-    monkeypatch.setattr(changes.read, "__defaults__", (made.path,))
+    monkeypatch.setattr(tuner.read, "__defaults__", (made.path,))
     monkeypatch.setattr(capabilities, "missing", lambda *_: ())
     monkeypatch.setattr(cleanup, "status", list)
     monkeypatch.setattr(locks, "RUN", tmp_path / "run-of-locks")
@@ -305,7 +305,7 @@ def test_what_somebody_else_changed_is_told_and_left_alone(made: Made) -> None:
         assert word in back["governor", "cpu2"].text
     assert {one.done for key, one in back.items() if key != ("governor", "cpu2")} == {"restored"}
     assert governor.read_text() == "schedutil\n"
-    assert [one.key for one in changes.read(made.path)] == ["cpu2"]
+    assert [one.key for one in tuner.read(made.path)] == ["cpu2"]
     assert made.restore(force=True)["governor", "cpu2"].done == "restored"
     assert made.state() == before
 
@@ -327,7 +327,7 @@ def test_what_a_driver_refuses_is_told_and_the_rest_is_set(made: Made) -> None:
     assert "Operation not supported" in done["pause", "eth1"].text
     assert done["coalescing", "eth1"].done == "failed"
     assert {one.done for (knob, _), one in done.items() if knob not in {"pause", "coalescing"}} == {"set"}
-    assert not [one for one in changes.read(made.path) if one.knob in {"pause", "coalescing"}]
+    assert not [one for one in tuner.read(made.path) if one.knob in {"pause", "coalescing"}]
 
 
 def test_an_interrupt_that_has_gone_is_left_alone(made: Made) -> None:
@@ -396,7 +396,7 @@ def test_a_damaged_file_is_refused_in_one_line_and_nothing_is_touched(made: Made
 
 
 def test_only_one_process_changes_settings_at_a_time(made: Made, golden: Golden) -> None:
-    with changes.state(made.path), golden.raises(HostError):
+    with tuner.state(made.path), golden.raises(HostError):
         made.tune()
 
 
@@ -421,7 +421,7 @@ def test_the_commands(at_the_command_line: Made, capsys: pytest.CaptureFixture[s
     assert run(["host", "check", "--ports", "eth1", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert {one["state"] for one in document["findings"]} == {"ok"}
-    assert len(document["tuned"]) == len(changes.read(made.path))
+    assert len(document["tuned"]) == len(tuner.read(made.path))
     (made.root / "sys/devices/system/cpu/smt/control").write_text("forceoff")
     assert run(["host", "restore"]) == 3
     golden(capsys.readouterr().out)

@@ -19,7 +19,7 @@ from natgauge.cleaning import cleanup
 from natgauge.cli import run
 from natgauge.errors import HostError
 from natgauge.host.private_folder import HiddenLabsError, unwritable
-from natgauge.host.tuning.changes import Changed, read, state
+from natgauge.host.tuning.tuner import Changed, read, state
 from natgauge.labs.common import locks, namespaces, processes
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.register import Register, kept_settings

@@ -20,12 +20,12 @@ import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_machine import undoing
 
-from natgauge.cleaning import cleanup, remains
+from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.labs.common import locks, marks, namespaces
 from natgauge.labs.common import register as registers
-from natgauge.labs.common.decisions import Decision, Gone
 from natgauge.labs.common.register import Register
+from natgauge.labs.common.undoing import Decision, Gone
 
 HOLDER = """
 import os, signal, sys, time
@@ -332,7 +332,7 @@ def test_a_run_killed_before_it_made_anything_leaves_a_lock_that_is_cleaned(root
     folder = locks.made_folder("labs")
     for name in ("x.lock", "x.json.1.new"):
         (folder / name).write_text("1")
-    assert done(remains.of_labs(Gone())) == [f"deleted {folder}/x.json.1.new", f"deleted {folder}/x.lock"]
+    assert done(cleanup._of_files(Gone())) == [f"deleted {folder}/x.json.1.new", f"deleted {folder}/x.lock"]
     assert _left() == []
 
 
@@ -493,7 +493,7 @@ def test_a_file_that_is_no_mark_is_left(root: Path) -> None:
     folder = locks.made_folder("namespaces")
     (folder / "precious").write_text("of others")
     marks.write("ng-own-gateway", marks.cookie())
-    assert done(remains.of_marks(Gone())) == [f"deleted {folder}/ng-own-gateway"]
+    assert done(cleanup._of_marks(Gone())) == [f"deleted {folder}/ng-own-gateway"]
     assert [path.name for path in folder.iterdir()] == ["precious"]
 
 

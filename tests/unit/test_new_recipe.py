@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shlex
@@ -19,6 +20,7 @@ from natgauge.cli import run
 from natgauge.gateways.accepted_ports import AcceptedPorts, Protocol
 from natgauge.gateways.named_networks import having
 from natgauge.gateways.recipe import as_played, digest, load, rules_of
+from natgauge.gateways.rule_names import edit, edits_in, lost, unmatched
 
 RULES = """\
 define LAN = 192.168.1.0/24
@@ -236,7 +238,7 @@ def test_ports_that_the_rules_accept_are_those_of_the_recipe(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Path("router.conf").write_text(DROPPING)
-    monkeypatch.setattr(new_recipe, "_parsed", lambda *_: "{}")
+    monkeypatch.setattr(new_recipe, "_parsed", lambda *_: '{"nftables": []}')
     monkeypatch.setattr(new_recipe, "accepted_ports", lambda *_: accepted)
     assert run(["gateways", "new", *ASKED]) == 0
     recipe = load("./mine")
@@ -257,7 +259,7 @@ def test_what_nobody_can_tell_of_the_accepted_ports_is_told(
         (None, AcceptedPorts({}, nothing, frozenset({"tcp"})), AcceptedPorts({}, all_three, nothing))
     ):
         if found is not None:
-            monkeypatch.setattr(new_recipe, "_parsed", lambda *_: "{}")
+            monkeypatch.setattr(new_recipe, "_parsed", lambda *_: '{"nftables": []}')
             monkeypatch.setattr(new_recipe, "accepted_ports", lambda *_, found=found: found)
         assert run(["gateways", "new", f"mine{number}", *ASKED[1:]]) == 0
         (said,) = capsys.readouterr().err.splitlines()
@@ -392,6 +394,64 @@ def test_what_no_lab_has_is_told_with_what_to_change(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == ""
 
 
+def printed(*sources: str) -> str:
+    """What nft prints of a forward chain that accepts these networks."""
+    table = {"family": "inet", "table": "filter"}
+    base = {**table, "name": "forward", "type": "filter", "hook": "forward", "prio": 0, "policy": "drop"}
+    left = {"payload": {"protocol": "ip", "field": "saddr"}}
+    accepting = [
+        [
+            {"match": {"op": "==", "left": left, "right": {"prefix": {"addr": address, "len": int(length)}}}},
+            {"accept": 0},
+        ]
+        for address, _, length in (source.partition("/") for source in sources)
+    ]
+    rules = [{"rule": {**table, "chain": "forward", "expr": rule}} for rule in accepting]
+    return json.dumps({"nftables": [{"chain": base}, *rules]})
+
+
+@pytest.mark.parametrize(
+    "written", ["192.168.1.0/24", "192.168.1.1/24"], ids=["as nft prints it", "with the router's address"]
+)
+def test_the_only_network_that_the_rules_let_becomes_that_of_the_lab(
+    written: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    """Nobody told a new user of --inside-network, and almost every router's rules name their network."""
+    Path("router.conf").write_text(
+        rules("masquerade", before=f"define LAN = {written}\n").replace("wan0", "wan0 ip saddr $LAN")
+    )
+    monkeypatch.setattr(
+        new_recipe, "_parsed", lambda _s, _r, edits: printed("10.0.0.0/16" if "NETWORK4" in edits else "192.168.1.0/24")
+    )
+    assert run(["gateways", "new", *ASKED]) == 0
+    said, (noted,) = (text.splitlines() for text in capsys.readouterr())
+    assert "try it: " in said[0]
+    assert f" {written} " in noted
+    golden(noted)
+    assert edits_in("".join(load("./mine").verbs.start))[written] == "NG_INITIATOR_NETWORK4"
+
+
+@pytest.mark.parametrize("beside", [[], ["--beside"]])
+def test_a_chain_that_accepts_no_host_of_a_lab_is_told_first_with_the_command_that_mends_it(
+    beside: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    """It was said to accept no connection, and then to be tried."""
+    before = "define LAN = 192.168.1.0/24\ndefine GUESTS = 192.168.50.0/24\n"
+    lines = "ip saddr $LAN masquerade", "ip saddr $GUESTS masquerade", "ip saddr 203.0.113.0/24 drop"
+    Path("router.conf").write_text(rules(*lines, before=before))
+    lab, own = ("10.0.0.0/16", "192.168.50.0/24"), ("192.168.1.0/24", "192.168.50.0/24")
+    monkeypatch.setattr(new_recipe, "_parsed", lambda _s, _r, edits: printed(*(lab if "NETWORK4" in edits else own)))
+    assert run(["gateways", "new", *ASKED, *beside]) == 0
+    said, (first, *others) = (text.splitlines() for text in capsys.readouterr())
+    assert "try" not in said[0]
+    golden("\n".join([first, *others]))
+    assert sum("--inside-network" in line for line in (first, *others)) == 1
+    removed, again = first.rpartition("inside network: ")[2].split(" && ")
+    subprocess.run(removed, shell=True, check=True)  # noqa: S602 - our own line
+    assert run(shlex.split(again)[1:]) == 0
+    assert "try it: " in capsys.readouterr().out
+
+
 def test_each_network_and_host_that_no_lab_has_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     ours = "192.0.2.128/25, 203.0.113.0/26, 192.168.10.30-192.168.10.39, 192.168.30.1"
     # Nothing matches what is translated to; the others are no hosts, or everybody.
@@ -522,3 +582,59 @@ def test_a_name_that_no_recipe_may_have_is_refused_before_anything_is_made(
         assert load(f"./{name}").name == name
     else:
         assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "own", ["lan0", "br-lan.7", "eth*", "192.168.1.0/24", "203.0.113.1", "a+b", "x$y", "w|z", "{q}", "2001:db8::/32"]
+)
+def test_an_edit_of_a_recipe_can_be_read_back(own: str) -> None:
+    snippet = f"sed -E {edit(own, 'NG_INSIDE')} {edit('wan0', 'NG_OUTSIDE')} file"
+    assert edits_in(snippet) == {own: "NG_INSIDE", "wan0": "NG_OUTSIDE"}
+
+
+LOSING = """\
+define LAN = 192.168.1.0/24
+table ip nat {
+    set hosts { type ipv4_addr; elements = { 192.168.1.51, 192.168.1.52 } }
+    chain post {
+        type nat hook postrouting priority 100;
+        iifname lan0 oifname "wan0" ip saddr $LAN snat to 203.0.113.1
+        iifname "guests" ip daddr @hosts drop
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        ("", "", []),
+        ("192.168.1.0/24", "192.168.2.0/24", ["192.168.1.0/24"]),
+        # It stays where nothing uses it.
+        ("$LAN", "192.168.2.0/24", ["192.168.1.0/24"]),
+        ("iifname lan0", "iifname lan1", ["lan0"]),
+        ("iifname lan0", "# iifname lan0\n        iifname lan1", ["lan0"]),
+        ("203.0.113.1", "203.0.113.2", ["203.0.113.1"]),
+        ("snat to 203.0.113.1", "masquerade", ["203.0.113.1"]),
+    ],
+)
+def test_a_name_that_the_recipe_replaces_and_no_rule_has_any_more_is_found(
+    old: str, new: str, names: list[str]
+) -> None:
+    Path("router.conf").write_text(LOSING)
+    assert run(["gateways", "new", "gateway", "--from-nft", "router.conf", "--beside", *NAMES]) == 0
+    Path("router.conf").write_text(LOSING.replace(old, new))
+    assert [*lost(load("./gateway.toml"))] == names
+
+
+def test_what_a_recipe_leaves_unmatched_is_what_its_warning_named(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("router.conf").write_text(LOSING)
+    assert run(["gateways", "new", "gateway", "--from-nft", "router.conf", "--beside", *NAMES]) == 0
+    found = unmatched(load("./gateway.toml"))
+    assert found == ["guests", "192.168.1.51", "192.168.1.52"]
+    warned = capsys.readouterr().err
+    assert all(name in warned for name in found)
+    Path("router.conf").write_text(LOSING.replace("$LAN", "192.168.2.0/24"))
+    assert unmatched(load("./gateway.toml")) == [*found, "192.168.2.0/24"]
+    # Nothing is known of rules that have variables of their own.
+    assert unmatched(load("nftables-nat44")) == []

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,11 @@ from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
 from natgauge.analysis.comparing import comparable
+from natgauge.procedures import get
+from natgauge.procedures.kit.procedure import make_settings
 from natgauge.reports.text import rates_of
+from natgauge.trials import Trial, TrialPlan
+from natgauge.words import Verdict
 
 US = 1e-6
 
@@ -35,6 +40,38 @@ def test_a_first_frame_that_takes_2_ms_does_and_later_ones_take_what_they_take()
     assert [row["load_percent"] for row in repetition.series] == [100, 50, 10]
     assert all(row["first_typical_us"] == pytest.approx(2000) for row in repetition.series)
     assert all(row["first_lost_percent"] == 0 for row in repetition.series)
+
+
+class DiesAtHalf(Gateway):
+    """At the load of 50 % no frame that opens connections comes back, or no later one."""
+
+    silent: str = "first"
+
+    def measure(self, plan: TrialPlan) -> Trial:
+        rate, which = (plan.phase1_rate, "first") if plan.phase2 is None else (plan.phase2.initiator_rate, "later")
+        if not plan.record_delays or rate != 5e4 or which != self.silent:
+            return super().measure(plan)
+        trial = super().measure(replace(plan, record_delays=False))
+        return replace(trial, verdict=Verdict.COLLAPSED, reason="it does not answer", limited_by="device")
+
+
+@pytest.mark.parametrize(("silent", "loads"), [("first", [100, 10]), ("later", [100, 50, 10])])
+def test_a_later_load_whose_frames_never_come_back_is_noted_and_costs_no_other_load(
+    silent: str, loads: list[int]
+) -> None:
+    gateway = DiesAtHalf(first_delays=[10 * US], delays=[10 * US], establishes=2e5)
+    gateway.silent = silent
+    procedure = get("first-packet-delay")
+    chosen = {"connection_rate": 1e5, "trial_seconds": 0.1, "repeat": 1}
+    settings = make_settings(
+        procedure, chosen, connections=1000, placement="isolated", order="permutation", four_tuples=1000
+    )
+    result = procedure.measure(gateway, settings)
+    assert result.values == pytest.approx((10,))
+    (measurement,) = result.measurements
+    assert [row["load_percent"] for row in measurement.series] == loads
+    (said,) = [note.text for note in measurement.notes if "frame came back" in note.text]
+    assert said == f"no {silent} frame came back at 50 %: it does not answer"
 
 
 def test_the_rates_of_a_series_are_those_of_connections() -> None:

@@ -16,8 +16,10 @@ from natgauge.agreement.generated import SizeCounts
 from natgauge.errors import BrokenError
 from natgauge.procedures import get
 from natgauge.procedures.frame_loss import shares_of
+from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.frame_counts import lost_share, shortfall
 from natgauge.readings import NO_READINGS
+from natgauge.trials import Trial, TrialPlan
 from natgauge.words import Verdict
 
 N = 1000
@@ -331,3 +333,19 @@ def test_in_shared_placement_frames_of_open_connections_may_be_lost_at_every_rat
     rows: Any = result.repetitions[0].series
     assert rows[-1]["lost_percent"] == pytest.approx(10, abs=0.1)
     golden([note.text for note in result.notes if note.word == "throughput"])
+
+
+class OffersNothing(Gateway):
+    """Its trials end before phase 2."""
+
+    def measure(self, plan: TrialPlan) -> Trial:
+        trial = super().measure(replace(plan, phase2=None))
+        return replace(trial, plan=plan, reason="phase 2 never ran")
+
+
+def test_a_first_trial_that_offered_nothing_is_one_line_and_no_share() -> None:
+    procedure = get("frame-loss")
+    chosen = {"connection_rate": 1e5, "full_rate": 1e6, "repeat": 1}
+    settings = make_settings(procedure, chosen, connections=N, placement="isolated", order="permutation", four_tuples=N)
+    with pytest.raises(BrokenError, match="no frame was offered at the highest rate: phase 2 never ran"):
+        procedure.measure(OffersNothing(), settings)

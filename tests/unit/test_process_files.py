@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from natgauge.host import process_files
-from natgauge.host.tuning import core_knobs
+from natgauge.host.tuning import knobs
 from natgauge.labs.common import processes
 
 _SET_NAME, _GET_NAME = 15, 16  # prctl(2)
@@ -46,7 +46,7 @@ def test_an_odd_name_on_the_machine_hides_no_program(tmp_path: Path) -> None:
     for pid, name in ((7, b"\xff\xfe\n"), (8, b"irqbalance\n")):
         (tmp_path / str(pid)).mkdir()
         (tmp_path / str(pid) / "comm").write_bytes(name)
-    names = {core_knobs._name_of(tmp_path / pid) for pid in ("7", "8", "9")}
+    names = {knobs._name_of(tmp_path / pid) for pid in ("7", "8", "9")}
     assert names == {"\ufffd\ufffd", "irqbalance", ""}
 
 

@@ -225,6 +225,20 @@ def test_a_user_space_nat_may_have_as_many_files_open_as_its_machine_allows(plac
 # Time-outs.
 
 
+def test_open_vswitch_drops_and_counts_what_it_found_no_outside_port_for(place: Place) -> None:
+    """Seen: it sent 1 % of 200,000 connections on untranslated, which was told as rules that nobody had written."""
+    recipe = load("openvswitch-nat44")
+    flows = [line for line in "\n".join(recipe.verbs.pieces("start")).splitlines() if "table=1 " in line]
+    (dropping,) = (line.split()[1] for line in flows if "-snat" in line and "drop" in line)
+    assert all("+snat" in line for line in flows if "output" in line)
+    # As ovs-ofctl writes the flows back.
+    shown = f"n_packets=7, n_bytes=0, {dropping.replace('-snat+trk', '+trk-snat')},ip actions=drop"
+    other = "n_packets=9, n_bytes=0, ct_state=-inv+trk+snat,ip actions=output:1"
+    place.program("ovs-ofctl", f"#!/bin/sh\necho ' duration=4s, table=1, {shown}'\necho ' table=1, {other}'\n")
+    place.program("ovs-appctl", "#!/bin/sh\n")
+    assert place.run(recipe, piece(recipe, "faults", "ovs-ofctl")).split() == ["out_of_ports", "7"]
+
+
 def test_open_vswitch_has_the_time_outs_that_it_has_by_itself(place: Place) -> None:
     recipe = load("openvswitch-nat44")
     place.run(recipe, piece(recipe, "start", "vswitchd.sh"))

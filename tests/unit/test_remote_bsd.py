@@ -17,8 +17,8 @@ from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh import bsd
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
 from natgauge.labs.ssh.layout import layout
-from natgauge.labs.ssh.machine import RemoteMachine
 from natgauge.labs.ssh.openssh import SshHost
+from natgauge.labs.ssh.remote import RemoteMachine
 from natgauge.labs.ssh.segment import Segment
 
 OPENBSD = """

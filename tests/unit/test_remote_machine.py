@@ -20,8 +20,8 @@ from natgauge.labs.ssh import layout as layouts
 from natgauge.labs.ssh import segment as segments
 from natgauge.labs.ssh.facts import read
 from natgauge.labs.ssh.layout import layout
-from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import SshHost
+from natgauge.labs.ssh.remote import RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.segment import Segment, SystemWork
 
 

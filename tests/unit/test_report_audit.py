@@ -151,7 +151,7 @@ def test_a_difference_does_not_take_what_is_undecided_now_for_no_change(
     ]
     assert run(["diff", *folders]) == status
     first = capsys.readouterr().out.splitlines()[0]
-    assert first.startswith("Audits of mine: 0 verdicts differ (0 worse, 0 better)")
+    assert first.startswith("Behaviour of mine (audits): 0 verdicts differ (0 worse, 0 better)")
     assert (f"; {one_sided} have a verdict in one run only" in first) == bool(one_sided)
     # One of both has no verdict at all.
     assert first.endswith("cannot tell, for an audit saw almost nothing") == ("not seen" in (before, after))
@@ -162,13 +162,13 @@ def test_a_difference_does_not_take_what_is_undecided_now_for_no_change(
     [
         (
             "meets",
-            ["Audits of mine: no verdict and no class changed", "Requirements: 2 met in both, 3 seen in neither."],
+            ["Behaviour of mine (audits): nothing changed", "Requirements before and after: 2 met, 3 not seen."],
         ),
         (
             "fails",
             [
-                "Audits of mine: 1 verdict differs (1 worse, 0 better)",
-                "Requirements: 1 met in both, 3 seen in neither.",
+                "Behaviour of mine (audits): 1 verdict differs (1 worse, 0 better)",
+                "Requirements before and after: 1 met, 3 not seen.",
             ],
         ),
     ],
@@ -384,7 +384,7 @@ def test_the_seconds_that_a_restart_took_are_no_option(tmp_path: Path, capsys: p
         for name, seconds in (("1", 41.2), ("2", 39.8))
     ]
     assert run(["diff", *folders]) == 0
-    assert "no verdict and no class changed" in capsys.readouterr().out
+    assert "nothing changed" in capsys.readouterr().out
 
 
 def test_outside_addresses_that_the_lab_chooses_are_no_other_option(

@@ -404,6 +404,26 @@ def test_a_comment_names_the_commit() -> None:
     assert "commit" not in comparison.comment(compared([estimate()]))
 
 
+def test_a_comment_names_what_rules_match_that_no_lab_has(golden: Golden) -> None:
+    """Only who made the recipe knew that a list of blocked networks was not tried; who read the comment did not."""
+
+    def said(base: tuple[str, ...], change: tuple[str, ...], more: int = 0) -> list[str]:
+        record = compared([estimate()])
+        of_base, of_change, control = record.gateways
+        of_base = of_base.model_copy(update={"unmatched": base})
+        of_change = of_change.model_copy(update={"unmatched": change, "unmatched_more": more})
+        own = comparison.comment(record.model_copy(update={"gateways": (of_base, of_change, control)}))
+        return [line for line in own.splitlines() if line.endswith("match nothing in a lab.")]
+
+    assert said((), ()) == []
+    both = said(("203.0.113.0/24", "guests"), ("203.0.113.0/24", "guests"))
+    unlike = said(("203.0.113.0/24",), ("203.0.113.0/24", "192.168.2.0/24"))
+    many = said((), tuple(f"192.0.2.{number}" for number in range(20)), 80)
+    assert [len(lines) for lines in (both, unlike, many)] == [1, 2, 1]
+    assert "92 more" in many[0]
+    golden("\n".join([*both, *unlike, *many]))
+
+
 def test_two_gateways_need_no_order() -> None:
     record = compared([estimate("dear", 1.42, 1.4, 1.45)])
     assert "≈" not in " ".join(sentence.text for sentence in comparison.sentences(record))

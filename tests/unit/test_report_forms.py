@@ -18,6 +18,7 @@ from tests.unit.made_corpus import by_rates
 from tests.unit.made_results import grouped, made
 
 from natgauge.cli import run
+from natgauge.known_doubts import known, known_doubts
 from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
@@ -188,7 +189,7 @@ def test_a_table_of_a_paper_floats_with_caption_machine_and_label(
     settings = {"profile": "quick", "error": "10%"}
     where = folder(tmp_path, *results(1, cpu="EPYC 9_4", kernel="6.1", begun=[1_795_696_870.0], **settings))
     for words, title in (
-        ([], "gateway-0: new connections per second, each with a reply"),
+        ([], "New connections per second, each with a reply (RFC 9693 section 4.6) of gateway-0, in connections/s"),
         (["--title", "50 % & ½ ± 1."], r"50 \% \& ½ $\pm$ 1"),
     ):
         assert run(["report", "--format", "latex", "-v", str(where), *words]) == 0
@@ -219,7 +220,7 @@ def test_a_table_of_a_paper_has_a_median_for_each_result_and_every_row_only_by_v
         (tmp_path / "summary.json").rename(tmp_path / f"{number}.json")
         (tmp_path / f"r{number}").mkdir()
         (tmp_path / f"{number}.json").rename(tmp_path / f"r{number}" / "summary.json")
-    said = {"of runs": "another run on the same machine", "of values": "are of the measured values alone"}
+    said = {"of runs": "rackets are the range of the repetitions", "of values": "are of the measured values alone"}
 
     def shown(*words: str) -> tuple[list[list[str]], set[str]]:
         assert run(["report", "--format", "latex", str(tmp_path), *words]) == 0
@@ -227,12 +228,13 @@ def test_a_table_of_a_paper_has_a_median_for_each_result_and_every_row_only_by_v
         return cells_of("latex", found), {name for name, sentence in said.items() if sentence in found}
 
     series, ranges = shown("--against", "connections")
-    assert [row[0].partition(" (")[0] for row in series] == [
-        "number of sessions", "destination ports",
-        "validated-connection-rate of g0", "validated-connection-rate of g1",
+    assert [row[0] for row in series] == [
+        "connections", "destination ports",
+        "g0, median", "g0, 1st and 99th percentile", "g1, median", "g1, 1st and 99th percentile",
     ]  # fmt: skip
     assert {len(row) for row in series} == {4}
-    assert all("pm" in cell or " to " in cell for row in series[2:] for cell in row[1:]), series
+    assert all("pm" in cell or " to " in cell for row in series[2::2] for cell in row[1:]), series
+    assert all(cell.count(", ") == 1 for row in series[3::2] for cell in row[1:]), series
     assert ranges == {"of runs"}
     matrix, ranges = shown()
     assert [len(matrix), ranges] == [7, {"of runs"}]
@@ -241,6 +243,70 @@ def test_a_table_of_a_paper_has_a_median_for_each_result_and_every_row_only_by_v
         assert len(every) > 15
         assert [row[0] for row in every if "percentile" in row[0]]
         assert ranges == {"of values"}
+
+
+def rates_of(tmp_path: Path, **changed: Any) -> Path:
+    """Results of two gateways at two numbers of connections, whose repetitions took turns on a virtual machine."""
+    for at, (gateway, connections) in enumerate((name, n) for n in (1000, 9000) for name in ("a", "b")):
+        parameters = {
+            "gateway": gateway, "connections": connections, "device_cores": 1, "device_cpus": [1], "hypervisor": True,
+            "error": "5%", "labs": 4, "begun": [float(100 * turn + at) for turn in range(4)], "kernel": "6.1",
+            "version": ["Linux 6.1", f"software of {gateway} 1.2"], "placement": "shared",
+        }  # fmt: skip
+        rate = 3e5 if gateway == "a" else 2e5
+        values = [rate * part for part in (0.99, 1.0, 1.01, 1.0)]
+        own = {"metric": "connection-rate", "unit": "connections/s", **changed}
+        result = made(values, parameters=parameters, **own)
+        result_folder = tmp_path / f"{gateway}-{connections}"
+        result_folder.mkdir(parents=True)
+        folder(result_folder, result)
+    return tmp_path
+
+
+def test_a_caption_names_the_quantity_as_its_standard_and_says_what_the_interval_is_made_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: "new connections per second" above, rows of "connection-rate", and "± 12 %" of an error of 5 %."""
+    assert run(["report", "--format", "latex", "--against", "connections", str(rates_of(tmp_path))]) == 0
+    found = capsys.readouterr().out
+    (caption,) = re.findall(r"^\\caption\{(.*)\}$", found, re.MULTILINE)
+    term = "Maximum connection establishment rate (RFC 9693 section 4.5) of a and b, in connections/s. "
+    assert caption.startswith(term)
+    assert "connection-rate" not in found.partition(r"\end{tabular}")[0]
+    # The kernel is in the line on the machine.
+    assert "Software of a: software of a 1.2; of b: software of b 1.2." in caption
+    assert r"the search error (5 \%) and the drift of a virtual machine (10 \%)" in caption
+    assert "took turns" in caption
+    # Ratios are for the text: a table has its cells, and what restricts them.
+    assert [line for line in found.splitlines() if " times the connection-rate of b" in line and line[:2] == "% "]
+    assert not [line for line in found.splitlines() if "times" in line and line.startswith(r"\par")]
+
+
+def test_a_table_of_a_paper_has_a_note_for_each_mark_and_no_other_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: five paragraphs below five rows, in words of natgauge."""
+    words = {"queues": "answer", "wide spread": "interval", "disturbed trials": "information"}
+    doubts = [{"word": word, "text": "x", "grade": grade} for word, grade in words.items()]
+    where = rates_of(tmp_path, doubts=doubts)
+    for more, said in (([], {"queues"}), (["-v"], set(words))):
+        assert run(["report", "--format", "latex", "--against", "connections", str(where), *more]) == 0
+        found = capsys.readouterr().out
+        notes = [line for line in found.splitlines() if line.startswith(r"\par{\footnotesize")]
+        assert {word for word in words if any(latex.plain(known(word).plainly) in note for note in notes)} == said
+        assert more or len(notes) == 1
+        # The same mark and the same bound in both tables.
+        medians = [row for row in cells_of("latex", found) if "median" in row[0] and "previous" not in row[0]]
+        assert len(medians) == 2
+        assert all(", at most " in cell and "textdagger" in cell for row in medians for cell in row[1:]), medians
+
+
+def test_in_a_full_table_no_sign_has_another_meaning_than_in_a_short_one() -> None:
+    """Seen: "±" was where another run is expected, and with -v the opposite."""
+    times = {"octets_per_connection": [383.9, 384.0, 384.1]}
+    series = [made([1e5, 1.1e5, 1.2e5], metric="connection-rate", unit="connections/s", figures=times)]
+    assert not [cell for line in lines_of(series) for cell in line.cells if "±" in cell]
+    assert "±" in of_metrics(series).lines[1].cells[0]
 
 
 def test_tables_of_one_paper_have_labels_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -291,13 +357,13 @@ def test_below_a_table_of_a_paper_each_doubt_is_once_and_nothing_says_what_to_do
     )
     found = latex.render(shown, "Rates")
     below = found.partition(r"\end{tabular}")[2]
-    assert [below.count(word) for word in ("bucket", "loss at every rate", "undecided")] == [1, 1, 1]
-    assert "for example: 800 frames were lost." in below
-    assert r"(too high by up to 50 to 70 \%)" in below
+    assert [below.count(known(word).plainly) for word in ("bucket", "loss at every rate", "undecided")] == [1, 1, 1]
+    assert not [word for word in ("bucket", "loss at every rate", "undecided") if f"{word} (" in below]
+    assert r"; too high by up to 50 to 70 \%)" in below
     assert not [word for word in ("--", "-{}-", "Measure", "Use more", "Find") if word in below]
     assert "Use more connections" in text.render(shown)
     (caption,) = re.findall(r"^\\caption\{(.*)\}$", found, re.MULTILINE)
-    assert "another run on the same machine is expected" in caption
+    assert "Brackets are the range of the repetitions, and" in caption
     assert "no confidence intervals" in caption
     assert r"\textdagger{} may be another value (see below)." in caption
     plainly = latex.render(of_metrics([made([4e5])]), "Rates")
@@ -385,3 +451,10 @@ def test_a_campaign_of_which_nothing_has_ended_is_refused_and_says_so(
     assert run(["report", str(tmp_path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     golden(line)
+
+
+def test_every_doubt_has_words_for_readers_of_a_paper() -> None:
+    for word, doubt in known_doubts().items():
+        assert doubt.plainly, word
+        assert not [part for part in ("--", "natgauge") if part in doubt.plainly], word
+        assert len(doubt.plainly.split()) <= 18, word

@@ -28,6 +28,7 @@ from natgauge.cli import run
 from natgauge.delays import Delays
 from natgauge.doubt_words import DoubtWord
 from natgauge.errors import BrokenError, HostError
+from natgauge.figure_text import at_least, at_most
 from natgauge.known_doubts import Grade
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability
@@ -45,7 +46,7 @@ from natgauge.reports.html.figures import FigureGroup, forest_figures, looks_of,
 from natgauge.reports.html.metrics_table import metrics_tables
 from natgauge.reports.html.page import page
 from natgauge.reports.html.references import limit_of, load_limit
-from natgauge.reports.main_figure import median, repetitions
+from natgauge.reports.main_figure import in_cell, median, repetitions
 from natgauge.reports.sheet import lines_of
 from natgauge.stored.find_results import find
 from natgauge.trial.repeating import command_again
@@ -534,6 +535,67 @@ def test_the_connections_that_fill_a_cache_are_marked_where_they_are_drawn(golde
     golden(curve.finding)
     assert "L3" not in curve.finding, "1.4 million connections are beyond the axis"
     assert "L2" in charts.drawn(curve.spec, "x")
+
+
+def test_a_cache_that_gateways_fill_at_other_numbers_has_a_line_for_each() -> None:
+    """Seen: the line of Open vSwitch's table, at 22 k connections, for nftables, too, which needs 87.4 k."""
+
+    def marks(*octets: float | None) -> list[tuple[float, str, str]]:
+        series = [
+            made(
+                [value],
+                metric="connection-rate",
+                unit="connections/s",
+                parameters={"gateway": gateway, "connections": number, "device_caches": {"L3": 2**25}},
+                figures={} if own is None else {"octets_per_connection": own},
+            )
+            for gateway, own in zip("ab", octets, strict=True)
+            for number, value in ((1000, 2e5), (1_000_000, 1e5))
+        ]
+        (curve,) = groups_of(series)[0].figures
+        layers = [layer for layer in curve.spec["layer"] if layer["mark"].get("strokeDash") == [5, 4]]
+        return [
+            (round(row["x"]), row["label"], layer["mark"]["color"])
+            for layer in layers
+            for row in layer["data"]["values"]
+        ]
+
+    (alike,) = marks(384.0, 390.0)
+    assert alike == (86_037, "table fills the L3 cache", "var(--limit)")
+    first, second = marks(384.0, 1535.0)
+    assert [first[0], second[0]] == [21_860, 87_381]
+    assert ["b " in first[1], "a " in second[1]] == [True, True]
+    assert first[2] != second[2]
+    # Of the other one nothing is known.
+    ((_, label, _),) = marks(384.0, None)
+    assert label.startswith("a ")
+
+
+@pytest.mark.parametrize(("word", "end"), [("queues", "low"), ("rare loss", "high"), ("", "")])
+def test_a_figure_says_of_a_doubtful_value_what_the_table_says(word: str, end: str) -> None:
+    """Seen: a point at 284 k, whose cell said "at most 317 k"."""
+    doubts = [{"word": word, "text": "x", "grade": "answer"}] if word else []
+    series = [
+        made([9e4, 1e5, 1.1e5], metric="connection-rate", unit="connections/s", doubts=doubts, parameters=own)
+        for number in (1000, 9000)
+        for own in [{"gateway": "x", "connections": number, "error": "5%"}]
+    ]
+    group = groups_of(series)[0]
+    (curve,) = group.figures
+    (rows,) = (
+        layer["data"]["values"]
+        for layer in curve.spec["layer"]
+        if layer["mark"].get("strokeWidth") == 2 and layer["mark"]["type"] == "line"
+    )
+    cell = in_cell(series[0])
+    for row in rows:
+        assert row["hollow"] == bool(word)
+        assert [way for way in ("low", "high") if row[f"open_{way}"]] == ([end] if end else [])
+    assert ("only bounds are known" in group.caption) == bool(word)
+    if word:
+        closed = rows[0]["high" if end == "low" else "low"]
+        assert cell == f"100 k, {f'at most {at_most(closed)}' if end == 'low' else f'at least {at_least(closed)}'}†"
+        assert cell.removesuffix("†") in curve.data[0][2]
 
 
 def test_names_stand_left_of_bars_and_ratios() -> None:

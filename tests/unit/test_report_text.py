@@ -15,7 +15,7 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import grouped, made
 from tests.unit.simulated import Gateway
 
-from natgauge.known_doubts import Grade
+from natgauge.known_doubts import Grade, known
 from natgauge.measurements.making import make
 from natgauge.notes import Note
 from natgauge.procedures import enumeration_orders, frame_loss, latency
@@ -181,7 +181,7 @@ def test_the_deletions_of_one_repetition_are_its_spread(golden: Golden) -> None:
     result = made([1e6], metric="tear-down-rate", unit="connections/s", figures=figures)
     golden(verdict(result))
     rows = dict(line.split("  ", 1) for line in text_of([result]).splitlines())
-    assert rows["emptying a full table (s)"].strip() == "0.250 ± 20 %"
+    assert rows["emptying a full table (s)"].strip() == "0.250 (0.200 to 0.300)"
     assert rows["deletion of the connections (s)"].strip() == "0.24"
 
 
@@ -316,7 +316,7 @@ def test_in_brief_causes_that_a_wide_spread_names_are_with_it_alone_unless_a_res
         "For information: INVALID trials (2 of 2 results).",
     ]
     # Below a table the text of the spread names them.
-    assert sheet([spread]).doubts == ("Widens intervals: wide spread: the repetitions spread over 30 %.",)
+    assert sheet([spread]).doubts == ("* Widens intervals: wide spread: the repetitions spread over 30 %.",)
 
 
 def test_the_text_of_a_doubt_that_several_results_have_is_an_example_where_they_have_other_ones() -> None:
@@ -326,7 +326,7 @@ def test_the_text_of_a_doubt_that_several_results_have_is_an_example_where_they_
         [made([1.0], parameters={"gateway": f"nat-{at}"}, doubts=plain([queues[at]])) for at in pair]
         for pair in ((0, 1), (1, 2))
     ]
-    remedy = "Use more connections, or longer trials."
+    remedy = known("queues").remedy
     assert doubt_lines(alike) == [f"Could change the answer: queues (2 of 2 results): by up to 20 %. {remedy}"]
     assert doubt_lines(other) == [
         "Could change the answer: queues (2 of 2 results), for example of throughput of nat-1: by up to 20 %. " + remedy

@@ -205,6 +205,16 @@ def test_the_example_of_the_demo_is_in_todays_words() -> None:
     assert [one.text for result in found.values() for one in answers([result]) if one.text not in said] == []
 
 
+@pytest.mark.parametrize("name", ["operator", "researcher"])
+def test_the_example_of_a_tutorial_is_what_its_commands_print_today(name: str, tmp_path: Path) -> None:
+    """After a change of words or pages: `make examples`. The figures stay those of the stored results."""
+    example_reports.write_tutorial(name, tmp_path)
+    files = sorted(tmp_path.iterdir())
+    assert files
+    changed = [file.name for file in files if file.read_bytes() != (example_reports.EXAMPLES / file.name).read_bytes()]
+    assert changed == []
+
+
 @pytest.fixture
 def address(site: Path) -> Iterator[str]:
     """The address of a server of the site on this machine."""

@@ -13,9 +13,15 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from natgauge.statistics.interval import ConfidenceInterval
-from natgauge.statistics.order_statistics import median_coverage, median_estimate, median_interval, rank_of_end
+from natgauge.statistics.order_statistics import (
+    median_coverage,
+    median_estimate,
+    median_interval,
+    rank_of_end,
+)
+from natgauge.statistics.orders import falling_pairs
 from natgauge.statistics.rounds import estimate_over_rounds, student_t
-from natgauge.statistics.two_samples import mann_whitney_counts, moses_interval, shift_coverage
+from natgauge.statistics.two_samples import moses_interval, shift_coverage
 
 NUMBERS = [*range(1, 60), 100, 101, 1000, 1501, 20_000]
 
@@ -67,7 +73,7 @@ def test_the_interval_over_rounds_that_differ_is_students_of_their_logarithms(st
 def test_counts_of_the_mann_whitney_statistic_are_those_of_all_orders(first: int, second: int) -> None:
     places = range(first + second)
     ranks = Counter(sum(chosen) - first * (first - 1) // 2 for chosen in combinations(places, first))
-    assert list(mann_whitney_counts(first, second)) == [ranks[value] for value in range(first * second + 1)]
+    assert list(falling_pairs((first, second))) == [ranks[value] for value in range(first * second + 1)]
 
 
 @pytest.mark.parametrize(("first", "second"), [(4, 4), (5, 5), (6, 9), (10, 10)])

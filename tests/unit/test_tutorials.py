@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.tutorials import PAGES, follow
+from tests.unit.tutorials import follow
+from tools.tutorials import PAGES
 
 #: Commands that need no privilege and no result.
 WITHOUT_LAB = {"gateways", "published", "plan"}

@@ -13,7 +13,7 @@ from tests.unit.golden import Golden
 
 from natgauge import files
 from natgauge.errors import HostError
-from natgauge.host.tuning.changes import Changed, State
+from natgauge.host.tuning.tuner import Changed, State
 from natgauge.host.undo_journal import Content, Item, Strict, UndoJournal
 
 

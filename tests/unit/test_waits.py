@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from tests.unit.campaigning import Benches, campaign
@@ -70,6 +71,21 @@ def test_it_says_for_whom_it_waits_and_goes_on_when_that_process_was_killed(
     (line,) = told
     assert "\n" not in line
     assert f"(process {other.pid}: {Path(sys.executable).name} -c" in line
+
+
+def test_a_second_wait_for_a_setting_is_told_in_a_few_words(limit: LocalSetting) -> None:
+    """Seen: the rule, with the other process's whole command, came at each cell of a run."""
+    told: list[str] = []
+    with waits_told(told.append):
+        for value in (500, 400):
+            with another(limit, "relies") as other:
+                Timer(0.3, other.kill).start()
+                limit.write(value)
+    limit.release()
+    first, second = told
+    assert f"process {other.pid}" in second
+    assert len(second) < len(first) / 2
+    assert "min" not in second
 
 
 def test_what_is_found_is_not_what_another_natgauge_has_lowered(limit: LocalSetting) -> None:

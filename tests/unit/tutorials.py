@@ -3,33 +3,34 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Callable, Iterator
+import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import pytest
+from tools.tutorials import steps
 
 from natgauge.cli import run
 
-PAGES: Final = sorted((Path(__file__).parents[2] / "docs").glob("tutorial-*.md"))
-_FENCE: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_SAVED: Final = re.compile(r"[Ss]ave (?:it|this plan) as `([\w.-]+)`")
-#: Exit statuses of a comparison: no gateway costs more, one does, the time ended first. Others end with 0.
-_COMPARED: Final = {0, 10, 11}
+#: Exit statuses of what was done: a comparison's gateway costs more or the time ended first, and a gateway that does
+#: not carry the subscribers. Others end with 0.
+_DONE: Final = {"compare": {0, 10, 11}, "size": {0, 1}}
 
 
-def steps(page: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each file that a reader saves, and each command with an empty name."""
-    text, before = page.read_text(), 0
-    for block in _FENCE.finditer(text):
-        if block[1] == "sh":
-            yield from (("", line) for line in block[2].splitlines())
-        else:
-            (name,) = _SAVED.findall(text[before : block.start()])
-            yield name, block[2]
-        before = block.end()
+#: Other programs that a reader types.
+_OTHERS: Final = {"git", "cp"}
+_GIT: Final = ("git", "-c", "user.name=t", "-c", "user.email=t@example.org")
+
+
+def _type(program: str, words: Sequence[str]) -> None:
+    """Run another program; before one of git's, what there is was committed, as the page says."""
+    if program == "git" and not Path(".git").exists():
+        for before in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "rules"]):
+            subprocess.run([*_GIT, *before], check=True)
+    # A file that is there is no failure of `cp -n`, whatever its exit status is.
+    subprocess.run([program, *words], check=program == "git", capture_output=True)
 
 
 def follow(page: Path, capsys: pytest.CaptureFixture[str], chosen: Callable[[list[str]], bool]) -> int:
@@ -46,6 +47,10 @@ def follow(page: Path, capsys: pytest.CaptureFixture[str], chosen: Callable[[lis
             Path(name).write_text(text)
             continue
         program, *words = shlex.split(text)
+        if program in _OTHERS:
+            if chosen(words):
+                _type(program, words)
+            continue
         assert program == "natgauge"
         to = words[-1] if ">" in words else None
         words = words[:-2] if to else words
@@ -55,7 +60,7 @@ def follow(page: Path, capsys: pytest.CaptureFixture[str], chosen: Callable[[lis
         status = run(words)
         shown = capsys.readouterr()
         ended = f"{text}: status {status}: {shown.out}{shown.err}"
-        assert status in (_COMPARED if words[0] == "compare" else {0}), ended
+        assert status in (_DONE.get(words[0], {0})), ended
         assert shown.out
         if to is not None:
             Path(to).write_text(shown.out)

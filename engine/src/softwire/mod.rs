@@ -138,7 +138,7 @@ fn put_rule(rule: &Rule, plan: &mut types::softwire) {
 }
 
 fn put_binding(skeleton: &SoftwireSkel<'_>, binding: &Binding) -> Outcome<()> {
-    // struct binding_key and struct address6 of bpf/softwire.h, members in order and without gaps.
+    // struct binding_key and struct address of bpf/softwire.bpf.c, members in order and without gaps.
     let key = [binding.address.to_bits().to_ne_bytes(), u32::from(binding.psid).to_ne_bytes()].concat();
     let at = address6(binding.softwire);
     let value = [at.high.to_ne_bytes(), at.low.to_ne_bytes()].concat();
@@ -153,8 +153,8 @@ fn put_binding(skeleton: &SoftwireSkel<'_>, binding: &Binding) -> Outcome<()> {
     })
 }
 
-fn address6(address: Ipv6Addr) -> types::address6 {
+fn address6(address: Ipv6Addr) -> types::address {
     let whole = address.to_bits();
     let half = |bits: u128| u64::try_from(bits & u128::from(u64::MAX)).unwrap_or_default();
-    types::address6 { high: half(whole >> 64), low: half(whole) }
+    types::address { high: half(whole >> 64), low: half(whole) }
 }

@@ -116,6 +116,11 @@ def widened_by_doubts(result: Result) -> bool:
     return possible_range(result) != possible_range(result.model_copy(update={"doubts": others}))
 
 
+def search_share(result: Result) -> float:
+    """Return the error of the search as a share of the median; 0 without a search."""
+    return _error(result) / abs(result.median) if result.median else 0.0
+
+
 def _error(result: Result) -> float:
     """The error of the search, in the result's unit: the larger of what was found and asked for; 0 without a search."""
     if not is_searched(result):

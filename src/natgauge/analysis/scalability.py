@@ -194,7 +194,7 @@ def of_forwarding(result: Result, results: Sequence[Result]) -> Comparison:
     # What limited one of both leaves the other end: nothing is certain of the device's share.
     known = f"at least {at_least(share.value)}" if share.bound == ">=" else f"at most {at_most(share.value)}"
     place = next(at for at, other in enumerate(results) if other is share.reference)
-    return Comparison(doubt=f"it may be anything: {known} % {_OF_BOTH}", other=place)
+    return Comparison(doubt=f"its own share is not known: {known} % {_OF_BOTH}", other=place)
 
 
 def to_previous(result: Result, results: Sequence[Result], axis: Axis) -> Comparison:
@@ -322,13 +322,13 @@ def _bounded(result: Result, other: Result, place: int, compute: Callable[[float
     least = mine[0] / its[1]
     most = mine[1] / its[0] if its[0] else math.inf
     if (least > 0) == math.isfinite(most):
-        left = f"between {written(least)} and {written(most)} times as much" if least else "anything"
         limits = dict.fromkeys(compared.limited_by for compared in (result, other))
         words = dict.fromkeys(word for each in (result, other) for word in contrast.left(each).opened)
         named = f"the bottleneck was {' and '.join(limits)}"
         if words and set(limits) == {"device"}:
             named = f"doubts make it a bound ({', '.join(words)})"
-        return Comparison(doubt=f"{named}: it may be {left}", other=place)
+        left = f"between {written(least)} and {written(most)} times as much" if least else ""
+        return Comparison(doubt=f"{named}: {f'it may be {left}' if left else 'their ratio is not known'}", other=place)
     rises = compute(2.0, 1.0) > compute(1.0, 1.0)
     bound: Bound = "<=" if rises == math.isfinite(most) else ">="
     return Comparison(compute(most if math.isfinite(most) else least, 1.0), bound, reference=other)

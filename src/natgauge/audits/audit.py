@@ -30,8 +30,7 @@ from natgauge.host import machine
 from natgauge.labs.contract import Addresses, Link, Port
 from natgauge.records.audit import AuditRecord
 from natgauge.records.store import RESULTS, Store
-from natgauge.setup.place_parameters import place_parameters
-from natgauge.setup.setup import Setup, SilentStages, Stages, check_host
+from natgauge.setup.setup import Setup, SilentStages, Stages, check_host, place_parameters
 from natgauge.words import Side
 
 if TYPE_CHECKING:

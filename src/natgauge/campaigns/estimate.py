@@ -7,12 +7,12 @@ Real devices are faster or slower, and INVALID trials are repeated, so a campaig
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
-from natgauge import procedures
+from natgauge import doubts, procedures
 from natgauge.agreement.generated import DelayCounts, Phase2Counts, Silence, StreamCounts, VariationCounts
 from natgauge.agreement.trial import NO_FRAMES, result_of, stream_of
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
@@ -27,12 +27,16 @@ from natgauge.inputs.question import Cell, Question
 from natgauge.labs import kinds
 from natgauge.labs.common.register import kept_settings
 from natgauge.measurer import Ability, CountAt, Measurer, TearDown
+from natgauge.notes import Note
 from natgauge.paired.slices import LEAD_FRAMES, BlockWork, RoundPlan, TimedRound
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.procedure import make_settings
+from natgauge.procedures.kit.search.late_frames import ShortTrialsError, rounded_up
+from natgauge.procedures.kit.search.queues import GRAVE_SHARE
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings
+from natgauge.records.parameters import Parameters
 from natgauge.trial.bench import ASSUMED_HIGHEST, Bench
 from natgauge.trial.planned import frames_of_profile
 from natgauge.trial.server import ALONE_SECONDS
@@ -43,6 +47,8 @@ from natgauge.words import TESTER, Family, Quantity, Verdict
 ASSUMED_CONNECTIONS: Final = 300_000.0
 ASSUMED_FRAMES: Final = 500_000.0
 ASSUMED_OF_PROCESSES: Final = 40_000.0
+#: Those of a fast one that works in processes, whose trials are shorter.
+FAST_OF_PROCESSES: Final = 100_000.0
 #: Nanoseconds that each frame takes.
 ASSUMED_DELAY_NS: Final = 10_000
 #: Time in addition to sending, measured in namespaces on a small virtual machine: of each phase (starting the engine,
@@ -59,8 +65,27 @@ RESTART_SECONDS: Final = 1.0
 _AWAY: Final = 0.8
 #: Share of an overload that it forwards.
 _OVERLOADED: Final = 0.99
+#: What is foreseen of trials that are too short for the tester.
+NO_RESULT: Final = "no result"
 #: Octets of the tester's state table per connection, by the family that the Responder sees.
 _OCTETS: Final[Mapping[Family, int]] = {"ipv4": 8, "ipv6": 24}
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """A doubt that could change the answer and that a result will have, on a device of the assumed rate.
+
+    Attributes:
+        enough: how much of a setting makes a share that is too high less than `GRAVE_SHARE`, such as "120,000
+            connections"; empty = the doubt has no such share.
+    """
+
+    cell: str
+    measurement: str
+    word: str
+    text: str
+    share: float
+    enough: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +93,8 @@ class Once:
     """Estimate of one repetition.
 
     Attributes:
+        doubts: those that could change the answer and follow from the plan, on a device of the assumed rate.
+        refused: why trials are too short for any result on such a device; empty = they are not.
         trials: in all; a round of slices counts as one where it is no mere preparation.
         seconds: seconds of the repetition.
         most_seconds: when --most-seconds ends it; infinite = never.
@@ -78,6 +105,8 @@ class Once:
     most_seconds: float = math.inf
     cut: bool = False
     outlasts: bool = False
+    doubts: tuple[Note, ...] = ()
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +129,7 @@ class Estimate:
     cut: int = 0
     outlasting: tuple[str, ...] = ()
     unmade: frozenset[str] = frozenset()
+    foreseen: tuple[Foreseen, ...] = ()
 
     @property
     def likely(self) -> str:
@@ -121,6 +151,7 @@ def estimate(points: Sequence[PlannedCell]) -> Estimate:
         cut=sum(cell.cut for cell in every),
         outlasting=tuple(line for cell in every for line in cell.outlasting),
         unmade=frozenset(kind for cell in every for kind in cell.unmade),
+        foreseen=tuple(doubt for cell in every for doubt in cell.foreseen),
     )
 
 
@@ -191,7 +222,30 @@ def of_cell(point: PlannedCell) -> Estimate:
         cut=cut,
         outlasting=(_outlasting(point),) if any(once.outlasts for once in each.values()) else (),
         unmade=frozenset({kind}) if _takes_long(point.cell) else frozenset(),
+        foreseen=tuple(
+            doubt
+            for measurement in point.measurements
+            for doubt in _foreseen(point, measurement, each[measurement.name])
+        ),
     )
+
+
+def _foreseen(point: PlannedCell, measurement: CellMeasurement, once: Once) -> Iterator[Foreseen]:
+    settings = measurement.planned.settings
+    if once.refused:
+        yield Foreseen(point.name, measurement.name, NO_RESULT, f"{NO_RESULT}: {once.refused}", math.inf, "")
+    opens = measurement.planned.procedure.declared.phase == 1
+    kernel = ASSUMED_CONNECTIONS if opens else ASSUMED_FRAMES
+    rate = FAST_OF_PROCESSES if settings.own_processes else kernel
+    for doubt in once.doubts:
+        text, share, enough = doubt.text, 0.0, ""
+        if doubts.doubts()[doubt.word].share == "too high" and doubt.value:
+            text, share = f"{text} at {written(rate)}/s", doubt.value
+            needed = (settings.phase1_frames if opens else settings.phase2_seconds) * share / GRAVE_SHARE
+            enough = (
+                f"{rounded_up(needed):,} connections" if opens else f"trial_seconds = {math.ceil(needed * 10) / 10:g}"
+            )
+        yield Foreseen(point.name, measurement.name, doubt.word, text, share, enough)
 
 
 def _takes_long(cell: Cell) -> bool:
@@ -234,7 +288,8 @@ def _of_repetition(measurement: CellMeasurement, knobs: Mapping[str, int], *, ra
     if measurement.planned.settings.own_processes:
         # Nobody knows how slow the device is, so that nothing is refused or doubted for that.
         slow = _run(measurement, knobs, rate_known=rate_known, rates=(ASSUMED_OF_PROCESSES,) * 2)
-        once = replace(once, trials=slow.trials, seconds=slow.seconds)
+        fast = _run(measurement, knobs, rate_known=rate_known, rates=(FAST_OF_PROCESSES,) * 2)
+        once = replace(once, trials=slow.trials, seconds=slow.seconds, doubts=fast.doubts, refused=slow.refused)
     return replace(once, most_seconds=measurement.planned.settings.most_seconds or math.inf)
 
 
@@ -266,12 +321,22 @@ def _simulated(metric: str, single: TrialSettings, known: tuple[float, float, in
     """Estimate a repetition on a device of which this is known; cells of other gateways often ask for the same."""
     device = _Assumed(*known)
     try:
-        procedures.get(metric).measure(device, single, clock=device.clock)
+        measured = procedures.get(metric).measure(device, single, clock=device.clock)
+    except ShortTrialsError as error:
+        return Once(max(device.trials, 1), device.seconds, outlasts=device.outlasts, refused=str(error))
     except NatgaugeError:
         # The procedure needs a device that does more than the simulated one; the trials until then count.
         seconds = max(device.seconds, single.most_seconds or PHASE_SECONDS)
         return Once(max(device.trials, 1), seconds, outlasts=device.outlasts)
-    return Once(device.trials, device.seconds, outlasts=device.outlasts)
+    run = single.as_run()
+    known_of = Parameters.grouped(
+        settings={"frame_timeout_seconds": run.frame_timeout_seconds},
+        place={"placement": run.placement},
+        device={"own_processes": run.own_processes},
+    )
+    found = (each for each in doubts.find(measured, known_of) if doubts.doubts()[each.word].foreseen)
+    grave = tuple(each for each in found if each.grade == "answer")
+    return Once(device.trials, device.seconds, outlasts=device.outlasts, doubts=grave)
 
 
 @dataclass(slots=True)

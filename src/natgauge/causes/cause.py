@@ -37,6 +37,7 @@ class KindFacts:
 
     words: str
     limit: DeviceLimit = "device"
+    rate: bool = False
 
 
 @cache
@@ -98,12 +99,19 @@ class Cause:
         return kinds()[self.kind].limit
 
     @property
+    def depends_on_rate(self) -> bool:
+        """Whether fewer frames may be lost at a lower rate."""
+        return kinds()[self.kind].rate
+
+    @property
     def words(self) -> str:
         """The cause as a noun."""
         words = kinds()[self.kind].words
         held = f" at {self.held:,} connections" if self.limited_by in FULL and self.held is not None else ""
         where = f" ({self.place})" if self.place else ""
-        return f"{'probably ' if self.is_doubtful else ''}{words}{self._each}{held}{where}{self._who}"
+        # They distinguish causes where they are some of the hosts, or each lost for its own limit.
+        who = f" ({self.hosts} lost connections)" if self.hosts else ""
+        return f"{'probably ' if self.is_doubtful else ''}{words}{self._each}{held}{where}{who}"
 
     @property
     def _each(self) -> str:
@@ -111,11 +119,6 @@ class Cause:
         if self.each_host is None:
             return ""
         return f", of about {self.each_host:,} connections" if self.kind == "host limit" else " for each inside host"
-
-    @property
-    def _who(self) -> str:
-        """The hosts that lost connections, where that distinguishes causes: some of them, or each for its own limit."""
-        return f" ({self.hosts} lost connections)" if self.hosts else ""
 
     @property
     def is_doubtful(self) -> bool:

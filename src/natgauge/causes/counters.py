@@ -64,10 +64,6 @@ def counters() -> Mapping[str, CounterFacts]:
     return {row["name"]: _facts(**row) for row in tomllib.loads(text)["counters"]}
 
 
-def _facts(*, cases: Sequence[Mapping[str, str]] = (), contains: Sequence[str] = (), **row: Any) -> CounterFacts:
-    every = tuple(_case_of(case) for case in cases)
+def _facts(*, cases: Sequence[Mapping[str, Any]] = (), contains: Sequence[str] = (), **row: Any) -> CounterFacts:
+    every = tuple(Case(case["with"], case["cause"], case["meaning"], case["knob"]) for case in cases)
     return CounterFacts(cases=every, contains=tuple(contains), **row)
-
-
-def _case_of(row: Mapping[str, Any]) -> Case:
-    return Case(row["with"], row["cause"], row["meaning"], row["knob"])

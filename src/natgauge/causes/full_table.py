@@ -24,17 +24,10 @@ class FullTable:
     def __str__(self) -> str:
         """Return the sentence, without a full stop."""
         refused, thrown_out = max(self.offered - self.forwarded, 0), self.thrown_out
-        parts = [f"{refused:,} {_were(refused)} refused"] if refused else []
-        parts += [f"{thrown_out:,} working {_ones(thrown_out)} thrown out"] if thrown_out else []
+        parts = [f"{refused:,} {'was' if refused == 1 else 'were'} refused"] if refused else []
+        ones = "one was" if thrown_out == 1 else "ones were"
+        parts += [f"{thrown_out:,} working {ones} thrown out"] if thrown_out else []
         counted = ", ".join(f"{number:,} x {name}" for name, number in sorted(self.counters.items()) if number)
         said = " and ".join(parts) or "none was refused or thrown out"
         by_itself = f" (the device counted {counted})" if counted else ""
         return f"of {self.offered:,} connections offered to a table that holds {self.held:,}, {said}{by_itself}"
-
-
-def _were(number: int) -> str:
-    return "was" if number == 1 else "were"
-
-
-def _ones(number: int) -> str:
-    return "one was" if number == 1 else "ones were"

@@ -40,10 +40,9 @@ class HostPorts:
 
 @dataclass(frozen=True, slots=True)
 class HostCounts:
-    """Connections of one inside host: those that phase 1 opened, and those that arrived.
+    """Connections of one inside host: those that phase 1 opened, and those that arrived, with their outside ports.
 
-    Attributes:
-        outside: outside ports of those that arrived; empty = none did, or not known.
+    No ports = none arrived, or not known.
     """
 
     address: str
@@ -54,11 +53,7 @@ class HostCounts:
 
 @dataclass(frozen=True, slots=True)
 class HostLosses:
-    """Connections of each inside host in phase 1; empty = not known, or none was lost.
-
-    Attributes:
-        pool: outside addresses of the gateway, in words; empty = not known.
-    """
+    """Connections of each inside host in phase 1, and the gateway's pool in words; empty = not known, or no loss."""
 
     hosts: tuple[HostCounts, ...] = ()
     pool: str = ""

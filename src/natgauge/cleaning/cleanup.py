@@ -6,20 +6,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from natgauge.cleaning import remains
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.host import process_files
 from natgauge.interruption import uninterrupted
 from natgauge.labs.common import locks, marks, namespaces, processes, undoing
-from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Tell
 from natgauge.labs.common.locks import InUseError, Lock
-from natgauge.labs.common.processes import ended
 from natgauge.labs.common.register import Register, read, refuse_hidden, registered
+from natgauge.labs.common.undoing import Decision, Deed, Gone, Left, Tell, deed
 
 #: The programs whose orphans `clean` ends.
 PROGRAMS: Final = ("natgauge-engine",)
@@ -33,6 +32,8 @@ _NAME_OCTETS: Final = 15
 _COMMAND_WORDS: Final = 4
 #: Names of at most this many processes of a stray namespace are listed.
 _MOST_NAMES: Final = 5
+#: Ends of names in the folder of labs: registers, locks, and partial files of registers (natgauge.files.replace).
+_REGISTER, _LOCK, _PARTIAL = ".json", ".lock", ".new"
 
 State = Literal["in use", "kept", "left behind"]
 
@@ -137,9 +138,9 @@ def decide(only: Collection[str] | None = None, *, strays: bool = False) -> list
         return labs
     others: list[Callable[[], Iterable[Decision]]] = [
         partial(_of_ownerless, present, gone),
-        partial(remains.of_marks, gone),
-        partial(remains.of_labs, gone),
-        remains.of_locks,
+        partial(_of_marks, gone),
+        partial(_of_files, gone),
+        _of_locks,
         partial(_of_strays, present, gone, doomed=strays),
     ]
     return [*_of_orphans(), *labs, *(decision for each in others for decision in _guarded(each))]
@@ -205,7 +206,7 @@ def _take_lab(name: str, tell: Tell) -> None:
 
 def _title(register: Register) -> Deed:
     by = f" by {register.user}" if register.user else ""
-    return Deed("take down", f"lab {register.name}, {'kept' if register.kept else 'left behind'}{by}")
+    return deed("take down", f"lab {register.name}, {'kept' if register.kept else 'left behind'}{by}")
 
 
 def undo_left_behind() -> list[str]:
@@ -216,7 +217,7 @@ def undo_left_behind() -> list[str]:
     gone = Gone()
     labs = [_of_lab(lab.name, gone) for lab in status() if lab.state == "left behind"]
     done: list[str] = []
-    carry_out([*_of_orphans(), *labs, *remains.of_labs(gone, folders=False), *remains.of_locks()], done.append)
+    carry_out([*_of_orphans(), *labs, *_of_files(gone, folders=False), *_of_locks()], done.append)
     return done
 
 
@@ -247,26 +248,22 @@ def _undo(register: Register, tell: Tell) -> None:
 def has_ended(pid: int) -> bool:
     """Whether a process has ended, also where its parent has not taken it off the list of processes yet."""
     try:
-        handle = os.pidfd_open(pid)
+        return process_files.ends(pid, 0.0)
     except OSError as error:
         return isinstance(error, ProcessLookupError)
-    try:
-        return ended(handle, 0.0)
-    finally:
-        os.close(handle)
 
 
 def _of_orphans() -> list[Decision]:
     """Decide that our programs end whose parent is gone."""
     never = processes.ancestry()
     orphans = [pid for pid in namespaces.all_processes() if pid not in never and _is_orphan(pid)]
-    deeds = {pid: Deed("end", f"process {pid}") for pid in orphans if not has_ended(pid)}
+    deeds = {pid: deed("end", f"process {pid}") for pid in orphans if not has_ended(pid)}
 
     def end(tell: Tell) -> None:
         ended = namespaces.end_processes(orphans)
         _wait_reaped(orphans)
         for pid in ended:
-            tell(deeds.get(pid, Deed("end", f"process {pid}")).done)
+            tell(deeds.get(pid, deed("end", f"process {pid}")).done)
 
     return [Decision(tuple(deeds.values()), end)] if orphans else []
 
@@ -371,3 +368,110 @@ def _of_strays(present: Sequence[str], gone: Gone, *, doomed: bool) -> Iterable[
     for stray in found:
         if stray.name not in gone.namespaces | gone.left:
             yield Decision((stray.left,))
+
+
+# Files of natgauge that belong to no lab: what killed runs left.
+
+
+def _of_marks(gone: Gone) -> Iterable[Decision]:
+    """Decide that marks go whose namespaces are gone; a lab in use may be about to give its namespace the name."""
+    if any(lock.is_held() for lock in locks.every()):
+        return
+    for name in marks.names():
+        if (
+            name not in gone.marks
+            and marks.is_one(name)
+            and not (namespaces.exists(name) and namespaces.is_marked(name))
+        ):
+            yield Decision((_deletion(marks.path_of(name)),), partial(_delete_mark, name))
+
+
+def _delete_mark(name: str, tell: Tell) -> None:
+    path = marks.path_of(name)
+    if os.path.lexists(path):
+        marks.remove(name)
+        tell(_deletion(path).done)
+
+
+def _of_files(gone: Gone, *, folders: bool = True) -> Iterable[Decision]:
+    """Decide that the folders, locks and unfinished registers go that have no register.
+
+    A user may have deleted a damaged register; a run may have been killed before it wrote one.
+
+    Args:
+        gone: what earlier decisions take away; the lock and the unfinished registers of a lab go with it.
+    """
+    found: dict[str, list[Path]] = {}
+    with suppress(FileNotFoundError):
+        for path in sorted(locks.folder("labs").iterdir()):
+            is_folder = _is_folder(path)
+            if (name := _lab_of(path)) is None or gone.has_path(path):
+                continue
+            if folders if is_folder else name not in gone.labs:
+                found.setdefault(name, []).append(path)
+    for name, paths in found.items():
+        lock = Lock(name)
+        if (name in gone.labs or not os.path.lexists(_register_of(lock))) and not lock.is_held():
+            yield Decision(tuple(map(_deletion, paths)), partial(_delete, lock, paths))
+
+
+def _of_locks() -> Iterable[Decision]:
+    """Decide that the locks of killed runs on ports, cores and guests go."""
+    for lock in locks.every():
+        if lock.path.parent == locks.folder("locks") and not lock.is_held():
+            yield Decision((_deletion(lock.path),), partial(_delete, lock, [lock.path]))
+
+
+def _lab_of(path: Path) -> str | None:
+    """Return the name of the lab that a file in the folder of labs is of; None = a register, or no file of natgauge."""
+    if _is_folder(path):
+        return path.name if locks.is_name(path.name) else None
+    if path.name.endswith(_LOCK):
+        return path.name.removesuffix(_LOCK)
+    name, dot, _ = path.name.partition(f"{_REGISTER}.")
+    return name if dot and path.name.endswith(_PARTIAL) else None
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether a path is a folder, or a link in the place of one."""
+    return path.is_symlink() or path.is_dir()
+
+
+def _register_of(lock: Lock) -> Path:
+    return lock.path.with_name(lock.path.name.removesuffix(_LOCK) + _REGISTER)
+
+
+def _deletion(path: Path) -> Deed:
+    return deed("delete", f"directory {path}" if _is_folder(path) else str(path))
+
+
+def _delete(lock: Lock, paths: list[Path], tell: Tell) -> None:
+    """Delete what was found, unless another process has begun to use the lab meanwhile."""
+    present = [path for path in paths if os.path.lexists(path)]
+    if not present:
+        return
+    if not lock.try_take():
+        tell(Left(str(present[0]), f"in use by {lock.holder_in_words()}").done)
+        return
+    try:
+        if lock.path.parent == locks.folder("labs") and os.path.lexists(_register_of(lock)):
+            return
+        for path in present:
+            if path == lock.path:
+                continue
+            if _is_folder(path):
+                undoing.delete_folder(path, tell)
+            else:
+                _unlink(path, tell)
+    finally:
+        lock.release()
+    if lock.path in present:
+        tell(_deletion(lock.path).done)
+
+
+def _unlink(path: Path, tell: Tell) -> None:
+    try:
+        path.unlink()
+    except OSError as error:
+        raise BrokenError(f"{path}: cannot be deleted ({error.strerror})") from error
+    tell(_deletion(path).done)

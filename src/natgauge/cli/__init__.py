@@ -27,6 +27,7 @@ import click
 import cloup
 
 from natgauge.cli.exit_statuses import epilog
+from natgauge.cli.names import Commands
 from natgauge.cli.say import say
 from natgauge.errors import EndedBySignal, NatgaugeError, shortened
 from natgauge.interruption import SIGNALS
@@ -47,7 +48,7 @@ SUBCOMMANDS: Final = tuple(name for names in SECTIONS.values() for name in names
 _MODULES: Final = {"run": "campaign"}
 
 
-class _Subcommands(cloup.Group):
+class _Subcommands(Commands):
     """Imports a subcommand when it is called for, so that `--help` and wrong arguments are answered at once."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import cloup
 
-from natgauge.cli.names import GATEWAY
+from natgauge.cli.names import GATEWAY, Commands
 from natgauge.cli.say import json_object, say, wrapped
 from natgauge.errors import UsageError
 
@@ -40,7 +40,11 @@ if TYPE_CHECKING:
 
 
 @cloup.group(
-    "gateways", short_help="List the gateways that can be measured.", invoke_without_command=True, no_args_is_help=False
+    "gateways",
+    cls=Commands,
+    short_help="List the gateways that can be measured.",
+    invoke_without_command=True,
+    no_args_is_help=False,
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print titles, places, and the last run of each.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -200,11 +204,12 @@ def new(
     made = from_nft(name, source, names, made_by, beside=beside)
     written = made.write_beside(source) if beside else made.write((into or Path()) / name)
     again = f"rm {'' if beside else '-r '}{shlex.quote(str(written))} && {made_by}"
-    for unlike in unlike_lab(made, names, again):
+    for unlike in unlike_lab(made, again):
         say(f"natgauge: {source}: {unlike}", err=True)
     path = str(written) if written.is_absolute() else f"./{written}"
     file = path if beside else f"{path}/gateway.toml"
-    say(f"{file}; try it: natgauge compare nftables-nat44 {shlex.quote(path)}")
+    trying = f"; try it: natgauge compare nftables-nat44 {shlex.quote(path)}"
+    say(f"{file}{trying if made.only_from is None else ''}")
 
 
 command.add_command(new)

@@ -10,6 +10,7 @@ import click
 import cloup
 
 from natgauge.cli.exit_statuses import epilog
+from natgauge.cli.names import Commands
 from natgauge.cli.say import json_object, say, say_findings
 from natgauge.errors import HostError
 from natgauge.interruption import leaves
@@ -17,7 +18,7 @@ from natgauge.interruption import leaves
 _ports = click.option("--ports", metavar="IF,IF", help="Ports of the tester, as `ip link` names them.")
 
 
-@cloup.group("host", short_help="Check and change settings of this machine.")
+@cloup.group("host", cls=Commands, short_help="Check and change settings of this machine.")
 def command() -> None:
     """Check settings of this machine that affect results, set them for measuring, and restore them."""
 
@@ -31,7 +32,7 @@ def check(ports: str | None, *, as_json: bool) -> int:
     Without --ports every interface of a network card is checked.
     """
     from natgauge.host.tuning import tuner
-    from natgauge.host.tuning.changes import HiddenStateError, read
+    from natgauge.host.tuning.tuner import HiddenStateError, read
 
     settings = tuner.check(None if ports is None else _split(ports))
     hidden, changed = "", tuple[Any, ...]()

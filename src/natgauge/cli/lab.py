@@ -11,14 +11,14 @@ import click
 import cloup
 
 from natgauge.cli.generator import option
-from natgauge.cli.names import GATEWAY, LAB
+from natgauge.cli.names import GATEWAY, LAB, Commands
 from natgauge.cli.say import json_object, say
 from natgauge.inputs.input import inputs_of
 from natgauge.interruption import leaves
 from natgauge.labs import kinds
 
 
-@cloup.group("lab", short_help="Make, list and remove labs.")
+@cloup.group("lab", cls=Commands, short_help="Make, list and remove labs.")
 def command() -> None:
     """Make a lab and keep it, remove it, list labs, and clean up after killed runs."""
 
@@ -80,7 +80,7 @@ def clean(*, dry_run: bool, strays: bool) -> None:
     never touched.
     """
     from natgauge.cleaning import cleanup
-    from natgauge.labs.common.decisions import Left
+    from natgauge.labs.common.undoing import Left
 
     decisions = cleanup.decide(strays=strays)
     if dry_run:

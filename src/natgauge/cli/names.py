@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Final
 
 import click
+import cloup
 from click.shell_completion import CompletionItem
 
-from natgauge.errors import NatgaugeError
+from natgauge.errors import NatgaugeError, UsageError, did_you_mean
 
 
 def _labs() -> Iterable[str]:
@@ -46,7 +48,41 @@ class Names(click.types.StringParamType):
         """The known names that fit; files where the text looks like a path."""
         if self._paths and "/" in incomplete:
             return [CompletionItem(incomplete, type="file")]
-        return known_names(resolve_name(self._known) if isinstance(self._known, str) else self._known, incomplete)
+        return known_names(self._list, incomplete)
+
+    def knows(self, name: str) -> bool:
+        """Whether it is one of the known names, as far as they can be listed."""
+        return any(item.value == name for item in known_names(self._list, name))
+
+    def _list(self) -> Iterable[str]:
+        known = resolve_name(self._known) if isinstance(self._known, str) else self._known
+        return list(known())
+
+
+class Commands(cloup.Group):
+    """A group that says of an unknown command which one was meant: a name may be the argument of one of them."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of the first word."""
+        name, path = args[0], ctx.command_path
+        if self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            known = self.list_commands(ctx)
+            taking = next((each for each in known if _takes(self.get_command(ctx, each), name)), "")
+            mend = f"write {path} {taking} {name}" if taking else did_you_mean(name, known)
+            group = f"{ctx.info_name}: " if ctx.parent else ""
+            raise UsageError(f"{group}there is no command {name}; {mend}")
+        return super().resolve_command(ctx, args)
+
+
+def _takes(command: click.Command | None, word: str) -> bool:
+    """Whether the word is what the command requires: one known name, or one file that is there."""
+    required = [each for each in (command.params if command else ()) if each.param_type_name == "argument"]
+    if len(required) != 1 or not required[0].required or required[0].nargs != 1:
+        return False
+    wanted = required[0].type
+    return wanted.knows(word) if isinstance(wanted, Names) else isinstance(wanted, click.Path) and Path(word).is_file()
 
 
 class WholeRange(click.IntRange):

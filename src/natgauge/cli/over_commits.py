@@ -26,6 +26,7 @@ def show(
     *,
     html: Path | None,
     drawn: Mapping[Form, Path | None],
+    bare: bool,
     margin: float | None,
     others: Mapping[str, object],
     own: OwnWords,
@@ -49,7 +50,7 @@ def show(
     every = history(dated(comparisons), share)
     prints = form is not None or (html is None and not any(drawn.values()))
     to_stream = html is not None and outputs.is_standard_output(html)
-    say_written(_write(every, share, own, html, drawn), beside=prints or to_stream)
+    say_written(_write(every, share, own, html, drawn, bare=bare), beside=prints or to_stream)
     if prints:
         _show(every, share, own, form or "text")
 
@@ -60,6 +61,8 @@ def _write(
     own: OwnWords,
     html: Path | None,
     drawn: Mapping[Form, Path | None],
+    *,
+    bare: bool,
 ) -> list[Path]:
     """Write the page and the figures; return the paths of the files."""
     from natgauge.reports import history as views
@@ -75,7 +78,7 @@ def _write(
         if folder is not None:
             from natgauge.reports.html import drawings
 
-            written += drawings.write(views.groups(every, margin), folder, kind, own)
+            written += drawings.write(views.groups(every, margin), folder, kind, own, bare=bare)
     return written
 
 

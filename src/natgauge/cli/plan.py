@@ -3,23 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 import cloup
 
-from natgauge.cli.names import GATEWAY, METRIC, WholeRange
+from natgauge.cli.names import GATEWAY, METRIC, Commands, WholeRange
 from natgauge.cli.say import say
-from natgauge.figure_text import given, with_noun
+from natgauge.figure_text import given, in_percent, with_noun
 from natgauge.figure_text import number as written
 from natgauge.host.cpus import as_if
-from natgauge.words import listed
+from natgauge.words import enumerated, listed
 
 if TYPE_CHECKING:
     from natgauge.campaigns.cells import PlannedCell
-    from natgauge.campaigns.estimate import Estimate
+    from natgauge.campaigns.estimate import Estimate, Foreseen
     from natgauge.campaigns.plan import PlanError
 
 _FILE = click.Path(path_type=Path)
@@ -27,25 +27,32 @@ _TEMPLATE: Final = """\
 # A campaign of natgauge. Names are those of the options of `natgauge measure`, with "_" for "-".
 gateways = [{names}]
 profile = "quick"  # default, quick, standard or rfc
-repetitions = 3    # of each measurement; or "auto"
+repetitions = 4    # of each measurement; fewer make no difference sure
 # seed = 1
 
 [lab]
 lab = "netns"
-# placement = "isolated"  # of all gateways; without it "shared", and "isolated" where a gateway has processes
+# Gateways in the kernel run "shared", those with processes "isolated": figures of both are not comparable.
+{mixed}placement = "isolated"
 
-# [traffic]
+{mixed}[traffic]
 # frame_size = 128
+# Above 64,512 connections natgauge adds destination ports, so that these change with N, too, unless they are given.
+# Gateways that choose outside ports themselves need free ones: half of 64,512 for each destination port.
+{mixed}destination_ports = "1-8"
 
 # [device]
-# A formula of N, the number of connections: + - * / // ^ min max ceil floor log2
+# A formula of N, the number of connections: + - * / // ^ min max ceil floor log2. It is of the whole machine.
 # hash_size = "2^ceil(log2(N))"
 
 # Every key with several values makes a series; each device is measured at each point of all series.
+# Few connections make short trials: "isolated" needs 120,000 at 300,000/s; `natgauge plan check` says how many.
 [series]
-connections = [1_000, 10_000]
+connections = [{connections}]
 
 {measures}"""
+#: Numbers of connections whose trials are long enough: of gateways in the kernel, with processes, and of both together.
+_CONNECTIONS: Final = {(False,): "10_000, 60_000", (True,): "40_000, 60_000", (False, True): "120_000, 240_000"}
 _MEASURE: Final = '[[measure]]\nmetric = "{metric}"\n'
 
 
@@ -58,7 +65,7 @@ _cores_option = click.option(
 )
 
 
-@cloup.group("plan")
+@cloup.group("plan", cls=Commands)
 def command() -> None:
     """Check, show and create plans of campaigns."""
 
@@ -97,7 +104,7 @@ def check(plan: Path, cores: int | None) -> int:
 @_cores_option
 def show(plan: Path, cores: int | None) -> int:
     """List the cells of PLAN and their measurements, in order."""
-    from natgauge.campaigns.estimate import of_cell
+    from natgauge.campaigns.estimate import NO_RESULT, of_cell
     from natgauge.campaigns.plan import PlanError
 
     try:
@@ -113,8 +120,12 @@ def show(plan: Path, cores: int | None) -> int:
                 if isinstance(measurement.repeat, str)
                 else str(measurement.repeat)
             )
+            placement = measurement.planned.settings.placement
             settings = ", ".join(f"{name} {value}" for name, value in measurement.settings.items() if name != "repeat")
-            say(f"  {measurement.name} x {times}{f': {settings}' if settings else ''}")
+            say(f"  {measurement.name} x {times}, {placement}{f': {settings}' if settings else ''}")
+        for doubt in estimated.foreseen:
+            if doubt.word == NO_RESULT:
+                say(f"  {doubt.measurement}: {doubt.text}")
     return 0
 
 
@@ -133,11 +144,13 @@ def new(gateways: Sequence[str], metrics: Sequence[str]) -> None:
     from natgauge import procedures
     from natgauge.gateways.recipe import load
 
-    names = [load(name) and name for name in gateways or ("nftables-nat44", "linux-ipv4")]
+    names = gateways or ("nftables-nat44", "linux-ipv4")
+    kinds = tuple(sorted({load(name).own_processes for name in names}))
     named = [procedures.get(name).metric for name in metrics or ("connection-rate", "throughput")]
     measures = "\n".join(_MEASURE.format(metric=metric) for metric in named)
     quoted = ", ".join(f'"{name}"' for name in names)
-    say(_TEMPLATE.format(names=quoted, measures=measures), nl=False)
+    mixed, connections = "" if len(kinds) > 1 else "# ", _CONNECTIONS[kinds]
+    say(_TEMPLATE.format(names=quoted, mixed=mixed, connections=connections, measures=measures), nl=False)
 
 
 def complain(error: PlanError) -> int:
@@ -182,7 +195,38 @@ def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *,
         f"  time    likely {estimated.likely}{cut}",
         f"  memory  {memory}",
         *([f"  sure    {makes}: {given(CONFIDENCE)} needs {least}"] if few and len(cells) > 1 else []),
+        *_warnings(cells, estimated),
     ]
+
+
+def _warnings(planned: Sequence[PlannedCell], estimated: Estimate) -> Iterator[str]:
+    """Yield a line for what makes figures doubtful, or keeps them from being compared, before anything is measured."""
+    from natgauge.procedures.kit.search.queues import GRAVE_SHARE
+
+    placed: dict[str, list[str]] = {}
+    for cell in planned:
+        for measurement in cell.measurements:
+            placed.setdefault(measurement.planned.settings.placement, []).append(cell.device)
+    if len(placed) > 1:
+        each = "; ".join(f"{placement}: {listed(list(dict.fromkeys(own)))}" for placement, own in placed.items())
+        yield f'  places  {each}; figures of different placements are not comparable: give [lab] placement = "isolated"'
+    alike: dict[tuple[str, str], list[Foreseen]] = {}
+    for doubt in estimated.foreseen:
+        alike.setdefault((doubt.word, doubt.measurement if doubt.share else ""), []).append(doubt)
+    for every in alike.values():
+        worst, names = max(every, key=lambda doubt: doubt.share), listed([*dict.fromkeys(d.measurement for d in every)])
+        cells = len({doubt.cell for doubt in every})
+        more = f" and {with_noun(cells - 1, 'more cells')}" if cells > 1 else ""
+        enough = f"; {worst.enough} make that less than {in_percent(GRAVE_SHARE)}" if worst.enough else ""
+        yield f"  doubt   {names} of {worst.cell}{more}: {worst.text}{enough}"
+    if machine := sorted({name for cell in planned for name in _of_machine(cell)}):
+        yield f"  waits   {enumerated(machine)}: of the whole machine; a run waits for others that rely on it"
+
+
+def _of_machine(cell: PlannedCell) -> Iterator[str]:
+    """Yield the settings of the whole machine that the plan itself sets."""
+    wishes, knobs = cell.cell.device.named(), cell.recipe.knobs.named()
+    yield from (name for name in wishes if name in knobs and knobs[name].scope == "machine")
 
 
 def _counted(number: int, what: str) -> str:

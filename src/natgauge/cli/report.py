@@ -59,6 +59,7 @@ class _Wanted:
     parquet: Path | None
     svg: Path | None
     pdf: Path | None
+    bare: bool
     junit: Path | None
     history: bool
     verbose: bool
@@ -95,6 +96,10 @@ class _Wanted:
             other = "--against" if self.against else "--published"
             raise UsageError(
                 f"report: --like {self.like}: has the shape of the published table; leave out {other}, or use --beside"
+            )
+        if self.bare and self.svg is None and self.pdf is None:
+            raise UsageError(
+                "report: --bare: is for figures as files; add --svg FOLDER or --pdf FOLDER, or leave it out"
             )
         if self.against and self.form == "csv":
             raise UsageError("report: --against turns tables for people, csv has one line per result; leave one out")
@@ -153,6 +158,11 @@ class _Wanted:
 )
 @click.option("--pdf", metavar="FOLDER", type=click.Path(path_type=Path), help="The same as PDF files.")
 @click.option(
+    "--bare",
+    is_flag=True,
+    help="With --svg or --pdf: no title and no notes in the figure; a text of the same name has them, for the caption.",
+)
+@click.option(
     "--junit",
     metavar="FILE",
     type=click.Path(path_type=Path),
@@ -198,7 +208,14 @@ def command(*, folders: tuple[Path, ...], title: str, note: str, **options: Any)
         others = {name: getattr(wanted, name) for name in ("against", "published", "like", "parquet", "junit")}
         drawn: dict[Form, Path | None] = {"svg": wanted.svg, "pdf": wanted.pdf}
         over_commits.show(
-            folders, wanted.form, html=wanted.html, drawn=drawn, margin=wanted.margin, others=others, own=own
+            folders,
+            wanted.form,
+            html=wanted.html,
+            drawn=drawn,
+            bare=wanted.bare,
+            margin=wanted.margin,
+            others=others,
+            own=own,
         )
         return
     if wanted.margin is not None:
@@ -300,7 +317,10 @@ def _write_files(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> No
 
         groups, below = page.question_groups(collected), _below_figures(collected)
         for folder, form in drawn:
-            written += drawings.write(groups, folder, form, own, below) if folder is not None else []
+            if folder is not None:
+                written += drawings.write(groups, folder, form, own, below, bare=wanted.bare)
+        # With --bare both forms have the same text.
+        written = list(dict.fromkeys(written))
     over_commits.say_written(written, beside=bool(wanted.printed))
 
 
@@ -375,7 +395,7 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
         if shown.leads:
             # Its cells are the figures, and its last column their doubts.
             sentences = [one for one in sentences if one.certainty is not None or one.is_gap]
-        measured = _answered(form, sentences, shown, of, own)
+        measured = _answered(form, sentences, shown, of, own, brief=not wanted.verbose)
     others = tables_of(wanted.published, results)
     return f"Measured here:\n{measured}\n\n{others}" if others else measured
 
@@ -388,8 +408,19 @@ def _is_for_many(results: Sequence[Result], wanted: _Wanted) -> bool:
     return wanted.against == "metrics"
 
 
-def _answered(form: str, sentences: Sequence[Sentence], shown: Sheet, collected: StoredResults, own: OwnWords) -> str:
-    """Return the sheet of these records in a form; people have the answers above the table, text also the doubts."""
+def _answered(
+    form: str,
+    sentences: Sequence[Sentence],
+    shown: Sheet,
+    collected: StoredResults,
+    own: OwnWords,
+    *,
+    brief: bool = False,
+) -> str:
+    """Return the sheet of these records in a form; people have the answers above the table, text also the doubts.
+
+    With `brief` the answers of a paper are comments behind its table, except for what restricts the table itself.
+    """
     from natgauge.reports import markdown
     from natgauge.reports.answers import not_sure
     from natgauge.reports.heading import heading
@@ -404,22 +435,27 @@ def _answered(form: str, sentences: Sequence[Sentence], shown: Sheet, collected:
         return markdown.answered(list(filter(None, texts)), shown)
     if form == "latex":
         compared = [one for one in sentences if one.certainty is not None or one.unlike or one.is_gap]
-        said = filter(None, [*(one.text for one in compared), not_sure(compared, listed=bool(shown.doubts))])
-        shown = replace(shown, notes=(*said, *shown.notes))
+        why = not_sure(compared, listed=bool(shown.doubts))
+        for_text = [one for one in compared if brief and one.certainty is not None]
+        restricting = [one for one in compared if one not in for_text]
+        shown = replace(
+            shown,
+            notes=tuple(filter(None, [*(one.text for one in restricting), "" if for_text else why, *shown.notes])),
+            for_text=tuple(filter(None, [*(one.text for one in for_text), why if for_text else ""])),
+        )
     return _rendered(form, shown, collected, own)
 
 
 def _rendered(form: str, shown: Sheet, collected: StoredResults, own: OwnWords) -> str:
     """Return the sheet of these records in a form; text is as wide as the terminal, drafts have no frames."""
     from natgauge.reports import draft, latex, text
-    from natgauge.reports.heading import heading
+    from natgauge.reports.heading import caption
     from natgauge.tables import columns
 
     if form == "text":
         return text.render(shown, columns())
     if form == "latex":
-        head = heading(collected, (), own)
-        return latex.render(shown, head.title, head.sentence)
+        return latex.render(shown, *caption(collected, own))
     return draft.plain(shown) if form == "draft" else str(_view(form).render(shown))
 
 

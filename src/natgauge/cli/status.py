@@ -13,7 +13,9 @@ import cloup
 from natgauge.cli.say import json_object, say
 from natgauge.durations import duration
 from natgauge.figure_text import at_least, at_most, number, with_noun
+from natgauge.foreign import is_there
 from natgauge.interval_text import readings, readings_of, resolved
+from natgauge.records.store import SUMMARY
 from natgauge.words import listed
 
 if TYPE_CHECKING:
@@ -61,7 +63,10 @@ def lines(campaign_status: CampaignStatus) -> list[str]:
             for trial in (*campaign_status.beside, campaign_status.now)
         )
     rows = [
-        (f"{measurement.cell} {measurement.measurement}", _measurement(measurement))
+        (
+            f"{measurement.cell} {measurement.measurement}",
+            _measurement(measurement) + _doubt(campaign_status, measurement),
+        )
         for measurement in campaign_status.measurements
     ]
     table = [f"  {line}" for line in aligned(rows)]
@@ -103,6 +108,26 @@ def _measurement(measurement: MeasurementStatus) -> str:
         parts.append(f"{cut}, {bounds} {unit}" if bounds else cut)
     text = f": {'; '.join(parts)}" if parts else ""
     return f"{'broken, ' if measurement.broken else ''}{measurement.done} of {measurement.most_repetitions}{text}"
+
+
+def _doubt(campaign_status: CampaignStatus, measurement: MeasurementStatus) -> str:
+    """What the report says instead of the values, for doubts that could change the answer; empty where it says them."""
+    # Bounds say by themselves that the value is none.
+    if not measurement.folder or measurement.cut_off or any(measurement.bounds):
+        return ""
+    summary = campaign_status.folder / measurement.folder / SUMMARY
+    if not is_there(summary):
+        return ""
+    # Only results need the views of results.
+    from natgauge.records.measurement import Result
+    from natgauge.records.reading import read_record
+    from natgauge.reports.doubtful import stated
+    from natgauge.reports.main_figure import stated_number
+
+    result = read_record(summary, Result)
+    said = stated(result)
+    bound = "" if said.is_median else f": {stated_number(result)}"
+    return f", in doubt{bound}" if bound or said.doubtful else ""
 
 
 def _values(measurement: MeasurementStatus) -> str:

@@ -27,6 +27,7 @@ from natgauge.comparisons.request import (
 from natgauge.durations import duration
 from natgauge.errors import UsageError
 from natgauge.figure_text import nanoseconds, with_noun
+from natgauge.gateways.rule_names import unmatched
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
 from natgauge.inputs.input import inputs_of
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 #: Exit statuses of the command line in addition to 0.
 ABOVE: Final = 10
 UNDECIDED: Final = 11
+#: Names without a match that are recorded: a list of what is blocked may have 10,000.
+_MOST_UNMATCHED: Final = 20
 
 #: Receives the seconds and rounds so far, and the estimates.
 InterimReport = Callable[[float, int, Sequence[RatioEstimate]], None]
@@ -136,6 +139,7 @@ class ComparisonRun:
         unlike = traffic_of_rules(gateways)
         self._settings_notes = [] if unlike is None else [Note("settings", unlike)]
         self._devices = {gateway.label: gateway.recipe.length for gateway in gateways}
+        self._unmatched = {gateway.label: unmatched(gateway.recipe) for gateway in gateways}
         self._observer, self._on_interim = observer, on_interim
         self._ended_by: NotMadeAgainError | None = None
         #: Seconds of the longest round, where a further one would not have fitted into the time; 0 = it would.
@@ -223,13 +227,16 @@ class ComparisonRun:
         roles: list[Role] = ["baseline", *(["compared"] * (len(parameters) - 2)), "control"]  # type: ignore[list-item]
         baseline = next(iter(parameters))
         for role, (label, known) in zip(roles, parameters.items(), strict=True):
+            named = baseline if role == "control" else label
             yield GatewayRecord(
                 label=label,
                 role=role,
-                devices=self._devices[baseline if role == "control" else label],
+                devices=self._devices[named],
                 parameters=known,
                 rates=findings.rates.get(label, {}),
                 doubts=findings.doubts.get(label, {}),
+                unmatched=tuple(self._unmatched[named][:_MOST_UNMATCHED]),
+                unmatched_more=max(0, len(self._unmatched[named]) - _MOST_UNMATCHED),
             )
 
     def _end_notes(self, seconds: float, rounds: int, estimates: Sequence[RatioEstimate]) -> Sequence[Note]:

@@ -21,7 +21,7 @@ from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 
 #: Modules in the order in which their doubts of one grade are listed; others follow.
-_ORDER: Final = ("machine", "limits", "searches", "spread", "trials", "neighbours", "ports", "cores", "first")
+_ORDER: Final = ("machine", "limits", "searches", "spread", "trials", "neighbours", "cores", "first")
 
 
 @functools.cache

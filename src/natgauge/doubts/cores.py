@@ -143,6 +143,7 @@ def _work(facts: Facts) -> tuple[int, int, float]:
 DOUBTS: Final = (
     Doubt(
         word="tester on device cores",
+        plainly="the tester's receivers worked on the gateway's cores",
         grade="interval",
         about="result",
         holds=_receiver,
@@ -160,6 +161,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="one address pair",
+        plainly="all frames had one pair of addresses, so that one core of the gateway worked",
         grade="answer",
         about="result",
         holds=_one_pair,
@@ -174,6 +176,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="idle cores",
+        plainly="some cores of the gateway did next to nothing",
         grade="answer",
         about="result",
         holds=_idle,
@@ -185,6 +188,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="uneven cores",
+        plainly="the cores of the gateway had uneven work",
         grade="answer",
         about="result",
         holds=_uneven,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Final, Literal, cast
 
 from natgauge.known_doubts import Grade, KnownDoubt
 from natgauge.notes import GRADES, Note, NoteWord
@@ -13,6 +13,9 @@ from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 from natgauge.trials import Trial
 from natgauge.words import SearchLimitedBy, Verdict
+
+#: What to do about trials that are too short: those of a rate of new connections last N/R.
+LONGER_TRIALS: Final = "Use more --connections for a rate of new connections, otherwise more --trial-seconds."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class Doubt(KnownDoubt):
         of_median: whether the doubt is about a median over repetitions; ratios within rounds do not have it.
         is_inherited: whether the rates that are shares of another rate are doubtful if that rate has this doubt.
         ended_by: what ended a search instead of the device, for comparisons; empty = the doubt does not say that.
+        foreseen: whether a plan and the rate of the device decide it, so that `plan check` tells it.
         not_stored: why the files of a results folder do not show the doubt; empty = they do.
     """
 
@@ -79,6 +83,7 @@ class Doubt(KnownDoubt):
     of_median: bool = False
     of_single: bool = False
     is_inherited: bool = True
+    foreseen: bool = False
     ended_by: SearchLimitedBy | Literal[""] = ""
     not_stored: str = ""
 

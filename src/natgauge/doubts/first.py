@@ -28,6 +28,7 @@ def _doubts_of(metric: str, rate: str) -> Callable[[Facts], Iterator[Said]]:
 DOUBTS: Final = (
     Doubt(
         word="throughput doubted",
+        plainly="the throughput, of which the loads are shares, is in doubt itself",
         grade="answer",
         about="result",
         quotes=True,
@@ -41,6 +42,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="connection rate doubted",
+        plainly="the connection rate, of which the loads are shares, is in doubt itself",
         grade="answer",
         about="result",
         quotes=True,

@@ -91,6 +91,7 @@ def _several(facts: Facts) -> Iterator[Said]:
 DOUBTS: Final = (
     Doubt(
         word="undecided",
+        plainly="the measurement ended before the answer was found exactly",
         grade="answer",
         about="trial",
         holds=_too_often,
@@ -110,6 +111,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="excused trials",
+        plainly="disturbances of the machine explain failed trials, which were repeated",
         grade="information",
         about="trial",
         holds=_excused,
@@ -119,6 +121,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="tester limited",
+        plainly="the tester was the limit, so that the gateway may be faster",
         grade="answer",
         about="result",
         holds=_limited("tester", "the bottleneck was the tester, not the device, which may do better"),
@@ -129,6 +132,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="server limited",
+        plainly="the server was the limit, so that the gateway may be faster",
         grade="answer",
         about="result",
         holds=_limited("server", "the bottleneck was the real server, not the device, which may do more"),
@@ -139,6 +143,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="host limited",
+        plainly="the machine was the limit, so that the gateway may be faster",
         grade="answer",
         about="result",
         holds=_limited("host", "disturbances of this host were the bottleneck, not the device"),
@@ -149,6 +154,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="range limited",
+        plainly="the range of the measurement ended before the gateway's limit was found",
         grade="answer",
         about="result",
         holds=_of_ranges,
@@ -161,6 +167,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="several limits",
+        plainly="the repetitions were limited by different things",
         grade="interval",
         about="repetition",
         holds=_several,

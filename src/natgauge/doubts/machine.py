@@ -44,6 +44,7 @@ def _quota(facts: Facts) -> Iterator[Said]:
 DOUBTS: Final = (
     Doubt(
         word="functional",
+        plainly="the gateway ran on an emulated machine, whose speed says nothing",
         grade="answer",
         about="result",
         holds=_functional,
@@ -55,6 +56,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="mixed",
+        plainly="the repetitions had different versions or settings",
         grade="answer",
         about="repetition",
         holds=_mixed,
@@ -67,6 +69,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="CPU quota",
+        plainly="a quota of CPU time may have made rates too low",
         grade="interval",
         about="result",
         holds=_quota,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doubts about what had a part in the work: queues, the tester on a shared core, other workers, and servers.
+"""Doubts about what had a part in the work: queues, the tester on a shared core, other workers, servers, and links.
 
 Is the tester proven, and were names in the cache (RFC 8219 section 9.2)?
 """
@@ -9,11 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from natgauge.analysis.unit_frames import asked_by_dns64, queries_of_far_side
-from natgauge.doubts.doubt import Doubt, Facts, Said
-from natgauge.doubts.ports import NEAR_TOP
+from natgauge.analysis.unit_frames import (
+    asked_by_dns64,
+    counted_unit,
+    frames_in_all,
+    frames_of,
+    is_of_frames,
+    most_units,
+    queries_of_far_side,
+)
+from natgauge.doubts.doubt import LONGER_TRIALS, Doubt, Facts, Said
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
+from natgauge.metrics import declared
 from natgauge.procedures.kit.search import queues
 from natgauge.records.parameters import Parameters, differing
 from natgauge.trials import Direction, Trial
@@ -24,6 +32,10 @@ PROOF_MARGIN: Final = 1.1
 #: Share of the queries for cached names that a server may ask the far side for again, which is the usual error of a
 #: search.
 MISSED: Final = 0.01
+#: A rate above this share of the highest one that was tried may be the tester's.
+NEAR_TOP: Final = 0.8
+#: Clocks may differ by 100 ppm (RFC 5180 appendix A.1), and a search ends within 1 %.
+NEAR_LINK: Final = 0.98
 
 
 def _queues(facts: Facts) -> Iterator[Said]:
@@ -164,9 +176,47 @@ def _asked_again(trial: Trial) -> float:
     return again / (each * plan.cached_share * counts.offered_frames)
 
 
+def _link(facts: Facts) -> Iterator[Said]:
+    """A full link ends the search."""
+    measured = facts.measured
+    most = most_units(measured.metric, facts.parameters, measured.figures)
+    if most is not None and measured.summary.median >= NEAR_LINK * most:
+        unit = counted_unit(measured.metric, measured.unit, facts.parameters)
+        what = "frames/s of this size" if is_of_frames(measured.metric, facts.parameters) else unit
+        yield Said(f"the link carries no more than {written(most)} {what}; the device may do more")
+
+
+def _flow_control(facts: Facts) -> Iterator[Said]:
+    """PAUSE frames (IEEE 802.3 annex 31B) turn a loss into a wait."""
+    ports, flows = facts.parameters.get("ports"), facts.parameters.get("flow_control")
+    if not isinstance(ports, list) or not isinstance(flows, list):
+        return
+    for port, flow in zip(ports, flows, strict=False):
+        if flow not in ("off", "not known"):
+            yield Said(
+                f"flow control is on at {port} ({flow}): frames that the device has no room for wait instead of being "
+                f"lost; run: ethtool -A {port} autoneg off rx off tx off"
+            )
+
+
+def _unknown_tester(facts: Facts) -> Iterator[Said]:
+    """A cable of veths ends the search, but says nothing of what the tester can do on a card."""
+    measured, parameters = facts.measured, facts.parameters
+    top = parameters.get(f"search_top_phase{declared(measured.metric).phase}_rate")
+    if not isinstance(top, int | float):
+        return
+    rate = frames_in_all(measured.summary.median, measured.figures, facts.parameters)
+    near = bool(frames_of(measured.metric, parameters)) and rate >= NEAR_TOP * top
+    share = f"; the result is {in_percent(rate / top)} of it and may be the tester's" if near else ""
+    unit = measured.unit if measured.unit.endswith("/s") else "frames/s"
+    text = f"the tester's highest rate on these ports is not known; at most {written(top)} {unit} were tried{share}"
+    yield Said(text, grade="answer" if near else "information")
+
+
 DOUBTS: Final = (
     Doubt(
         word="queues",
+        plainly="trials were so short that frames waiting in queues may have raised the rate",
         grade="interval",
         about="trial",
         holds=_queues,
@@ -175,12 +225,14 @@ DOUBTS: Final = (
             "trials were so short that frames waiting in queues may have raised the rate by 1 % or more. `value` is "
             "the share"
         ),
-        remedy="Use more connections, or longer trials.",
+        remedy=LONGER_TRIALS,
         share="too high",
         leaves="at most",
+        foreseen=True,
     ),
     Doubt(
         word="taking turns",
+        plainly="the gateway's process and the sender took turns on one core",
         grade="answer",
         about="result",
         quotes=True,
@@ -190,9 +242,11 @@ DOUBTS: Final = (
             "such a device in `isolated` placement"
         ),
         leaves="at least",
+        foreseen=True,
     ),
     Doubt(
         word="real server",
+        plainly="a real server answered, which may have been the limit",
         grade="answer",
         about="result",
         holds=_server,
@@ -210,6 +264,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="machine shared",
+        plainly="other measurements ran on the same machine",
         grade="interval",
         about="result",
         holds=_workers,
@@ -220,6 +275,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="table not emptied",
+        plainly="the gateway's table still held connections of earlier trials",
         grade="answer",
         about="trial",
         quotes=True,
@@ -234,6 +290,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="tester proof",
+        plainly="it is not shown that the tester's own server is fast enough",
         grade="answer",
         about="result",
         holds=_proof,
@@ -247,6 +304,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="names not cached",
+        plainly="fewer names were in the cache than intended",
         grade="answer",
         about="trial",
         holds=_missed,
@@ -257,5 +315,47 @@ DOUBTS: Final = (
         remedy="Use fewer names (--connections), or give the server a larger cache.",
         leaves="at least",
         not_stored="a procedure may take a stored trial for another verdict, so which trials count is not known",
+    ),
+    Doubt(
+        word="link limited",
+        plainly="the link was the limit, so that the gateway may be faster",
+        grade="answer",
+        about="result",
+        holds=_link,
+        meaning=(
+            "on a wire: the result is the theoretical maximum of the link (98 % or more of it), which counts all "
+            "frames of a connection; the gateway may be faster"
+        ),
+        remedy="Use a faster link, or larger frames if their rate is the question.",
+        leaves="at least",
+        limit="the link, not the device",
+        hides=True,
+        ended_by="the link",
+    ),
+    Doubt(
+        word="flow control",
+        plainly="flow control let frames wait instead of being lost",
+        grade="answer",
+        about="result",
+        holds=_flow_control,
+        meaning=(
+            "on a wire: a port obeys or sends PAUSE frames, so frames that the gateway has no room for wait instead of "
+            "being lost. The text has the command that turns flow control off"
+        ),
+        leaves="at most",
+    ),
+    Doubt(
+        word="tester unknown",
+        plainly="the tester's own limit is not known",
+        grade="information",
+        about="result",
+        holds=_unknown_tester,
+        grades="`answer` if the figure is 80 % or more of the highest rate tried",
+        meaning=(
+            "on a wire: the tester's own limit on these ports is not known. The text has the highest rate that was "
+            "tried, and says whether the result is near it"
+        ),
+        remedy="Measure with more sending cores (--sender-cores): a rate that stays is the device's.",
+        leaves="at least",
     ),
 )

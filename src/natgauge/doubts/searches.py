@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from natgauge.doubts.doubt import Doubt
+from natgauge.doubts.doubt import LONGER_TRIALS, Doubt
 from natgauge.figure_text import in_percent
 from natgauge.metrics.shared_figures import HELD_FIGURE, SHARE_FIGURE
 from natgauge.notes import Note, NoteWord
@@ -16,6 +16,7 @@ from natgauge.procedures.kit.result.results import Measurement
 DOUBTS: Final = (
     Doubt(
         word="ended early",
+        plainly="the measurement ended before it was complete",
         grade="answer",
         about="repetition",
         meaning=(
@@ -28,6 +29,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="incomplete",
+        plainly="repetitions are missing",
         grade="interval",
         about="repetition",
         meaning="the campaign has not ended: the text says how many of the repetitions have",
@@ -35,12 +37,14 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="time used up",
+        plainly="the time was too short for all loads or repetitions",
         grade="interval",
         about="repetition",
         meaning="the time was too short for all loads, repetitions or confirmations; the text names the missing ones",
     ),
     Doubt(
         word="late at every rate",
+        plainly="the gateway's delay is above the time limit of a frame at every rate",
         grade="answer",
         about="repetition",
         meaning=(
@@ -58,6 +62,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="loss at every rate",
+        plainly="the gateway lost frames at every rate",
         grade="answer",
         about="repetition",
         meaning=(
@@ -73,6 +78,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="rare loss",
+        plainly="a few frames were lost whatever the rate, which may have ended the search too low",
         grade="answer",
         about="repetition",
         meaning=(
@@ -95,6 +101,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="bucket",
+        plainly="the gateway takes a burst of connections faster than what lasts",
         grade="answer",
         about="repetition",
         meaning=(
@@ -103,12 +110,13 @@ DOUBTS: Final = (
             "connections passed at 1.25 times the rate. The rate without loss then depends on N; the text has "
             "what lasts, `value` is the share by which the rate is higher"
         ),
-        remedy="Use more connections: the more there are, the closer the rate is to what lasts.",
+        remedy="Use more connections (--connections): the more there are, the closer the rate is to what lasts.",
         share="too high",
         leaves="at most",
     ),
     Doubt(
         word="short trials",
+        plainly="trials were so short that lag may have raised the rate",
         grade="interval",
         about="trial",
         grades="`answer` if the share is 5 % or more",
@@ -116,13 +124,15 @@ DOUBTS: Final = (
             "in `shared` placement: trials were so short, or connections so few, that the tolerated lag may have "
             "raised the rate by more than the requested error. `value` is the share"
         ),
-        remedy="Use more connections, or longer trials.",
+        remedy=LONGER_TRIALS,
         share="too high",
         leaves="at most",
+        foreseen=True,
         is_inherited=False,
     ),
     Doubt(
         word="table inferred",
+        plainly="the size of the gateway's table was inferred",
         grade="information",
         about="repetition",
         meaning=(
@@ -132,6 +142,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="time-out unknown",
+        plainly="the gateway's time-out of connections is not known",
         grade="answer",
         about="result",
         meaning=(
@@ -144,6 +155,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="unreliable",
+        plainly="the difference of times is within their spread",
         grade="answer",
         about="repetition",
         meaning=(
@@ -154,6 +166,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="between readings",
+        plainly="the connections ended between two readings of their number",
         grade="answer",
         about="repetition",
         meaning=(
@@ -166,6 +179,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="as fast as opened",
+        plainly="the connections ended as fast as they had been opened",
         grade="answer",
         about="repetition",
         meaning=(
@@ -178,6 +192,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="excused frames",
+        plainly="disturbances of the machine explain some of the lost frames",
         grade="interval",
         about="trial",
         meaning=(
@@ -188,6 +203,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="frames in stalls",
+        plainly="the machine stalled while frames were timed",
         grade="interval",
         about="trial",
         meaning=(
@@ -199,6 +215,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="load too high",
+        plainly="the gateway failed at this load, and lost frames have no delay",
         grade="answer",
         about="trial",
         meaning=(
@@ -209,6 +226,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="batches",
+        plainly="frames waited for others that left together with them",
         grade="interval",
         about="trial",
         meaning=(

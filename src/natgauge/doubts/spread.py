@@ -105,6 +105,7 @@ def _drift(facts: Facts) -> Iterator[Said]:
 DOUBTS: Final = (
     Doubt(
         word="single repetition",
+        plainly="there is one repetition, so that the spread is not known",
         grade="interval",
         about="repetition",
         holds=_single,
@@ -117,6 +118,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="few frames",
+        plainly="few frames were timed",
         grade="interval",
         about="repetition",
         holds=_few_frames,
@@ -129,9 +131,11 @@ DOUBTS: Final = (
             "Time more frames by longer trials (--trial-seconds) or higher loads, with --way rfc8219 by more --tags; "
             "first frames by more connections."
         ),
+        foreseen=True,
     ),
     Doubt(
         word="wide spread",
+        plainly="repetitions differ by more than 5 % of their median, or than the errors of their searches",
         grade="interval",
         about="repetition",
         holds=_wide,
@@ -145,6 +149,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="autocorrelated",
+        plainly="repetitions resemble the ones before them, as where the machine drifts",
         grade="answer",
         about="repetition",
         holds=_autocorrelated,
@@ -157,6 +162,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="drift",
+        plainly="the values rose or fell with time",
         grade="answer",
         about="repetition",
         holds=_drift,

@@ -82,6 +82,7 @@ def _unexpected_count(facts: Facts) -> Iterator[Said]:
 DOUBTS: Final = (
     Doubt(
         word="collapsed",
+        plainly="the gateway stopped forwarding after some trials",
         grade="answer",
         about="trial",
         holds=_collapsed,
@@ -94,6 +95,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="INVALID trials",
+        plainly="the machine spoiled trials, which were not counted",
         grade="information",
         about="trial",
         holds=_invalid,
@@ -103,6 +105,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="disturbed trials",
+        plainly="the machine disturbed trials",
         grade="information",
         about="trial",
         holds=_disturbed,
@@ -112,6 +115,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="contradictions",
+        plainly="some loads passed and failed when they were tried again",
         grade="interval",
         about="trial",
         holds=_contradictions,
@@ -121,6 +125,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="unexpected count",
+        plainly="the gateway held another number of connections than its time-out allows",
         grade="interval",
         about="trial",
         holds=_unexpected_count,
@@ -133,6 +138,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="other traffic",
+        plainly="frames of others arrived on the links",
         grade="interval",
         about="trial",
         holds=_other_traffic,
@@ -150,6 +156,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="log dropped",
+        plainly="the gateway's log lost messages",
         grade="answer",
         about="trial",
         meaning=(

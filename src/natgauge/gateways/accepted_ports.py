@@ -3,6 +3,7 @@
 
 Each rule is asked about one packet, from the inside to the outside of a lab. What is asked of it may not be known (its
 mark, the time of the day): then both answers are followed, and the verdict on the packet is what all of them agree on.
+The networks that rules name as sources are found in the same rules.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any, Final, Literal
 
+from natgauge.gateways.recipe_model import LAST_PORT
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 
 Protocol = Literal["udp", "tcp", "icmp"]
@@ -24,7 +26,6 @@ Verdict = Literal["accept", "drop", "next", "return"]
 _PROTOCOLS: Final[tuple[Protocol, ...]] = ("udp", "tcp", "icmp")
 #: Numbers of the protocols, which rules may have in place of names.
 _NUMBERS: Final[Mapping[int, Protocol]] = {17: "udp", 6: "tcp", 1: "icmp"}
-_LAST_PORT: Final = 65_535
 #: Ports to which trials and audits send where none are chosen; rules that accept these need not be told.
 _USUAL: Final = ((1, 16), (7_000, 20_000))
 #: Families whose chains IPv4 packets pass.
@@ -37,6 +38,9 @@ _ENDS: Final[Mapping[str, Verdict]] = {
 _ORDERS: Final[Mapping[str, Callable[[int, int], bool]]] = {
     "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
 }  # fmt: skip
+#: What lets a packet go on, or translates it.
+_LETTING: Final = frozenset({"accept", "jump", "goto", "masquerade", "snat"})
+_SOURCE: Final[Any] = {"payload": {"protocol": "ip", "field": "saddr"}}
 #: Value of what a packet does not have, so that no rule that asks about it matches.
 _OTHER: Final = object()
 
@@ -47,11 +51,15 @@ class AcceptedPorts:
 
     Attributes:
         ports: by protocol, the only ports that it goes to, as ranges; protocols without go to any port.
+        sources: by refused protocol, the networks and hosts from which it is accepted, and which no lab has.
+        elsewhere: networks and hosts that rules accept or translate as sources, and that no lab has.
     """
 
     ports: Mapping[Protocol, tuple[tuple[int, int], ...]]
     refused: frozenset[Protocol]
     unknown: frozenset[Protocol]
+    sources: Mapping[Protocol, tuple[str, ...]] = field(default_factory=dict)
+    elsewhere: tuple[str, ...] = ()
 
 
 def accepted_ports(ruleset: str, inside: str, outside: str) -> AcceptedPorts:
@@ -59,20 +67,53 @@ def accepted_ports(ruleset: str, inside: str, outside: str) -> AcceptedPorts:
     rules = _Rules.read(ruleset)
     ports: dict[Protocol, tuple[tuple[int, int], ...]] = {}
     refused, unknown = set[Protocol](), set[Protocol]()
+    sources: dict[Protocol, tuple[str, ...]] = {}
     for protocol in _PROTOCOLS:
         found: dict[Verdict | None, list[tuple[int, int]]] = {}
-        for first, last in rules.ranges() if protocol != "icmp" else [(1, 1)]:
+        ranges = rules.ranges() if protocol != "icmp" else [(1, 1)]
+        for first, last in ranges:
             found.setdefault(rules.verdict(_Packet(protocol, first, inside, outside)), []).append((first, last))
         accepted = _joined(found.get("accept", ()))
         if None in found and not accepted:
             unknown.add(protocol)
         elif not accepted:
             refused.add(protocol)
+            others = {
+                named: [_Packet(protocol, first, inside, outside, address) for first, _ in ranges]
+                for named, address in rules.sources(rules.forward, inside, outside).items()
+            }
+            sources[protocol] = tuple(
+                named for named, packets in others.items() if any(rules.verdict(one) == "accept" for one in packets)
+            )
         elif protocol != "icmp" and not all(
             any(low <= first and last <= high for low, high in accepted) for first, last in _USUAL
         ):
             ports[protocol] = accepted
-    return AcceptedPorts(ports, frozenset(refused), frozenset(unknown))
+    named = rules.sources([*rules.forward, *rules.translating], inside, outside)
+    return AcceptedPorts(ports, frozenset(refused), frozenset(unknown), sources, tuple(filter(_is_elsewhere, named)))
+
+
+def inside_network(ruleset: str, inside: str, outside: str) -> IPv4Network | None:
+    """Return the only network from which rules accept or translate what goes from one interface to another.
+
+    None = they name none, or several, or hosts elsewhere, or a lab's own hosts are in it.
+    """
+    rules = _Rules.read(ruleset)
+    named = [*rules.sources([*rules.forward, *rules.translating], inside, outside)]
+    if any("-" in one for one in named):
+        return None
+    every = [IPv4Network(one) for one in named]
+    networks = [one for one in every if one.num_addresses > 1]
+    if len(networks) != 1 or not all(one.subnet_of(networks[0]) for one in every):
+        return None
+    return networks[0] if _is_elsewhere(str(networks[0])) else None
+
+
+def _is_elsewhere(named: str) -> bool:
+    """Whether no host of a lab is in a network, a range or a host."""
+    first, _, last = named.partition("-")
+    host = IPv4Address(str(INSIDE["ipv4"].host(0)))
+    return not (IPv4Address(first) <= host <= IPv4Address(last) if last else host in IPv4Network(first))
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -88,8 +129,10 @@ def _joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 class _Packet:
     """The first packet of a connection: what rules may ask about."""
 
-    def __init__(self, protocol: Protocol, port: int, inside: str, outside: str) -> None:
-        """Of ICMP it is an echo request, and the port is none."""
+    def __init__(
+        self, protocol: Protocol, port: int, inside: str, outside: str, source: IPv4Address | None = None
+    ) -> None:
+        """Of ICMP it is an echo request, and the port is none; None = it comes from a host of a lab."""
         has_ports = protocol != "icmp"
         self.protocol = protocol
         self._values: dict[tuple[object, object], object] = {
@@ -105,7 +148,7 @@ class _Packet:
             # A rule that asks about it means translated connections from the outside.
             ("ct", "status"): "",
             ("ip", "protocol"): protocol,
-            ("ip", "saddr"): INSIDE["ipv4"].host(0),
+            ("ip", "saddr"): source or INSIDE["ipv4"].host(0),
             ("ip", "daddr"): OUTSIDE["ipv4"].host(0),
             ("th", "dport"): port if has_ports else _OTHER,
             **({(protocol, "dport"): port} if has_ports else {("icmp", "type"): "echo-request"}),
@@ -126,12 +169,13 @@ class _Packet:
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """Chains with their rules, base chains of the hook `forward`, and sets, each by family, table and name."""
+    """Chains with their rules, base chains that filter or translate, and sets, each by family, table and name."""
 
     chains: Mapping[tuple[str, str, str], Sequence[Sequence[Any]]]
     base: Sequence[tuple[tuple[str, str, str], Verdict]]
     sets: Mapping[tuple[str, str, str], Sequence[Any]]
     ports: frozenset[int]
+    translating: Sequence[tuple[str, str, str]] = ()
 
     @classmethod
     def read(cls, ruleset: str) -> _Rules:
@@ -139,6 +183,7 @@ class _Rules:
         chains: dict[tuple[str, str, str], list[Sequence[Any]]] = {}
         base: list[tuple[int, tuple[str, str, str], Verdict]] = []
         sets: dict[tuple[str, str, str], Sequence[Any]] = {}
+        translating: list[tuple[str, str, str]] = []
         for entry in json.loads(ruleset)["nftables"]:
             ((kind, what),) = entry.items()
             if what.get("family") not in _FAMILIES:
@@ -148,18 +193,71 @@ class _Rules:
                 chains.setdefault(name, [])
                 if what.get("hook") == "forward" and what.get("type") == "filter":
                     base.append((what["prio"], name, "drop" if what.get("policy") == "drop" else "accept"))
+                if what.get("hook") == "postrouting" and what.get("type") == "nat":
+                    translating.append(name)
             elif kind == "rule":
                 chains.setdefault((what["family"], what["table"], what["chain"]), []).append(what["expr"])
             elif kind in ("set", "map"):
                 sets[what["family"], what["table"], what["name"]] = what.get("elem", [])
         ports = frozenset(number for part in (*chains.values(), *sets.values()) for number in _numbers(part))
-        return cls(chains, [(name, policy) for _, name, policy in sorted(base)], sets, ports)
+        return cls(chains, [(name, policy) for _, name, policy in sorted(base)], sets, ports, translating)
+
+    @property
+    def forward(self) -> list[tuple[str, str, str]]:
+        """The base chains of the hook `forward`."""
+        return [name for name, _ in self.base]
+
+    def sources(self, chains: Iterable[tuple[str, str, str]], inside: str, outside: str) -> dict[str, IPv4Address]:
+        """Return networks, ranges and hosts that are accepted or translated as sources, each with one of its hosts."""
+        packet = _Packet("udp", 1, inside, outside)
+        return {named: host for name in chains for named, host in self._sources(packet, name, 0)}
+
+    def _sources(self, packet: _Packet, name: tuple[str, str, str], depth: int) -> Iterator[tuple[str, IPv4Address]]:
+        table = name[:2]
+        for rule in self.chains.get(name, ()) if depth <= _DEEPEST else ():
+            named: list[tuple[str, IPv4Address]] = []
+            for statement in rule:
+                ((kind, what),) = statement.items()
+                if kind != "match":
+                    ends = self._ends(packet, what, table) if kind == "vmap" else [([], statement)]
+                    for more, verdict in ends:
+                        yield from self._let(packet, [*named, *more], verdict, table, depth)
+                elif what["left"] == _SOURCE and what["op"] in ("==", "in"):
+                    right = what["right"]
+                    is_set = not isinstance(right, str) or right.startswith("@")
+                    named += _hosts(self._elements(right, table) if is_set else [right])
+                elif _is_interface(what["left"]) and self._matches(packet, what, table) is False:
+                    break
+
+    def _ends(
+        self, packet: _Packet, what: Mapping[str, Any], table: tuple[str, str]
+    ) -> Iterator[tuple[list[tuple[str, IPv4Address]], Mapping[str, Any]]]:
+        """Yield the verdicts of a map, each with the sources that it is for."""
+        is_source, of_interfaces = what["key"] == _SOURCE, _is_interface(what["key"])
+        for key, verdict in self._elements(what["data"], table):
+            if not of_interfaces or self._is_one_of(packet.value(what["key"]), key, table) is not False:
+                yield _hosts([key]) if is_source else [], verdict
+
+    def _let(
+        self,
+        packet: _Packet,
+        named: Iterable[tuple[str, IPv4Address]],
+        verdict: Mapping[str, Any],
+        table: tuple[str, str],
+        depth: int,
+    ) -> Iterator[tuple[str, IPv4Address]]:
+        """Yield the sources of a rule that lets them, and those of the chain that it jumps to."""
+        ((kind, what),) = verdict.items()
+        if kind in _LETTING:
+            yield from named
+        if kind in ("jump", "goto"):
+            yield from self._sources(packet, (*table, what["target"]), depth + 1)
 
     def ranges(self) -> list[tuple[int, int]]:
         """Ranges of ports that the rules can only treat alike: no number that they name is within one."""
         starts = sorted({1, *(each for each in self.ports), *(each + 1 for each in self.ports)})
-        starts = [start for start in starts if 1 <= start <= _LAST_PORT]
-        return list(zip(starts, [start - 1 for start in starts[1:]] + [_LAST_PORT], strict=True))
+        starts = [start for start in starts if 1 <= start <= LAST_PORT]
+        return list(zip(starts, [start - 1 for start in starts[1:]] + [LAST_PORT], strict=True))
 
     def verdict(self, packet: _Packet) -> Verdict | None:
         """The verdict of all base chains; None = not known."""
@@ -291,6 +389,30 @@ def _has(right: Any, address: IPv4Address) -> bool | None:
     except ValueError:
         pass
     return None
+
+
+def _is_interface(left: Any) -> bool:
+    """Whether a rule asks about an interface."""
+    return isinstance(left, dict) and left.get("meta", {}).get("key") in ("iif", "iifname", "oif", "oifname")
+
+
+def _hosts(elements: Iterable[Any]) -> list[tuple[str, IPv4Address]]:
+    """Return networks, ranges and hosts of IPv4 that a rule names, each with one of its hosts."""
+    found: list[tuple[str, IPv4Address]] = []
+    for element in elements:
+        match element:
+            case {"elem": {"val": value}}:
+                found += _hosts([value])
+            case {"set": [*several]}:
+                found += _hosts(several)
+            case {"prefix": {"addr": str(first), "len": int(length)}}:
+                network = IPv4Network(f"{first}/{length}", strict=False)
+                found.append((str(network), network[network.num_addresses // 2]))
+            case {"range": [str(first), str(last)]}:
+                found.append((f"{first}-{last}", IPv4Address(first)))
+            case str() if element[:1].isdigit():
+                found.append((element, IPv4Address(element)))
+    return found
 
 
 def _numbers(part: object) -> Iterator[int]:

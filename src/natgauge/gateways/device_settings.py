@@ -134,7 +134,7 @@ class DeviceKnobs:
 
     def read(self) -> dict[str, int]:
         """Return the value of each knob by name."""
-        return {name: self._value(name, knob) for name, knob in self._knobs.items()}
+        return {name: min(self._lines(name, knob)) for name, knob in self._knobs.items()}
 
     def last(self, name: str) -> int | None:
         """Return the last value of a knob that has several, where `read` has the smallest; None = no such knob."""
@@ -154,9 +154,6 @@ class DeviceKnobs:
             Path(path).name: self._number("read", line)
             for path, line in zip_longest(paths, lines[: len(paths)], fillvalue="")
         }
-
-    def _value(self, name: str, knob: Knob) -> int:
-        return min(self._lines(name, knob))
 
     def _lines(self, name: str, knob: Knob) -> list[int]:
         lines = self._run("read", knob.read or f"cat {' '.join(knob.paths)}").stdout.split()

@@ -10,14 +10,14 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from pathlib import Path
-from typing import Annotated, Final, Self
+from typing import Annotated, ClassVar, Final, Self
 
 from pydantic import Field, ValidationError
 
 from natgauge.embedding import embedded
 from natgauge.errors import UsageError, did_you_mean
 from natgauge.gateways.processes import Process
-from natgauge.gateways.recipe import Recipe, broken_rule
+from natgauge.gateways.recipe import LONGEST_NAME, LONGEST_TITLE, NAME, Recipe, broken_rule
 from natgauge.gateways.recipe_model import (
     Emptying,
     GatewayLimits,
@@ -40,50 +40,27 @@ ADDRESS6: Final = "2001:2::53"
 
 
 class Server(RecipeTable):
-    """One server.
+    """One server. It runs on the tester's machine, and has neither connections, nor limits, nor knobs.
 
     Attributes:
         verbs: snippets that start, check and stop it; there is neither `empty` nor `count`.
     """
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length=64)]
-    title: Annotated[str, Field(min_length=1, max_length=120)]
+    stateful: ClassVar[bool] = False
+    system: ClassVar[System] = "Linux"
+    modules: ClassVar[tuple[Module, ...]] = ()
+    limits: ClassVar[GatewayLimits] = GatewayLimits()
+    emptyings: ClassVar[Mapping[str, Emptying]] = {}
+    knobs: ClassVar[Knobs] = Knobs()
+
+    name: Annotated[str, Field(pattern=NAME, max_length=LONGEST_NAME)]
+    title: Annotated[str, Field(min_length=1, max_length=LONGEST_TITLE)]
     extends: tuple[str, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict)
     needs: tuple[RequiredPrograms, ...] = ()
     process: Annotated[tuple[Process, ...], Field(min_length=1)]
     verbs: Verbs
     origin: Path
-
-    @property
-    def stateful(self) -> bool:
-        """False: a server keeps no connections."""
-        return False
-
-    @property
-    def system(self) -> System:
-        """The server runs on the tester's machine."""
-        return "Linux"
-
-    @property
-    def modules(self) -> tuple[Module, ...]:
-        """Sockets are all it needs of a kernel."""
-        return ()
-
-    @property
-    def limits(self) -> GatewayLimits:
-        """A server has no limits."""
-        return GatewayLimits()
-
-    @property
-    def emptyings(self) -> Mapping[str, Emptying]:
-        """A server keeps no connections."""
-        return {}
-
-    @property
-    def knobs(self) -> Knobs:
-        """A server has no knobs."""
-        return Knobs()
 
     def with_variables(self, variables: Mapping[str, str]) -> Self:
         """Return a copy whose snippets have these variables in addition."""

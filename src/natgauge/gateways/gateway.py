@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from string import Template
-from typing import Final, Literal, NoReturn, Self
+from typing import Final, NoReturn, Self
 
 from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError
 from natgauge.gateways.device_settings import DeviceKnobs, DeviceSettings, How
@@ -21,16 +21,10 @@ from natgauge.gateways.limits import (
     refuse_unfit,
     within_memory,
 )
-from natgauge.gateways.needs import (
-    refuse_absent_files,
-    refuse_elsewhere,
-    refuse_missing,
-    refuse_modules,
-    refuse_unseen_files,
-)
+from natgauge.gateways.needs import refuse_lacking
 from natgauge.gateways.recipe_model import BY_VERB, Emptying
-from natgauge.gateways.toml_layers import RECIPE_FOLDER
-from natgauge.gateways.ways import emptying_of, stopping
+from natgauge.gateways.toml_layers import RECIPE_FOLDER, named_in
+from natgauge.gateways.ways import emptying_of, starting, stopping
 from natgauge.inputs.question import DeviceOptions
 from natgauge.interruption import uninterrupted
 from natgauge.labs.contract import CommandResult, Device
@@ -89,16 +83,11 @@ class Gateway:
 
     def prepare(self, demand: DeviceDemand) -> None:
         """See that all is there and large enough for the demand; nothing is changed yet."""
-        self._check_needs()
+        refuse_lacking(self.recipe, self.device, self._works)
         for setting in self._machine.values():
             setting.settle()
-        present = {name: knob.read() for name, knob in self._machine.items()}
-        demand = self._within_memory(demand)
-        self._knobs.take(self.recipe.knobs.in_state(demand.state))
-        self._values = choose(self.recipe, demand, self._wishes, {**self._knobs.unset(), **present})
         self._emptying = emptying_of(self.recipe, self._wishes.emptying)
-        self._demand = demand
-        self._refuse_unfit(present)
+        self._choose(self._within_memory(demand), {})
 
     def start(self) -> None:
         """Set the gateway up, wait until it is ready, set its knobs and empty it."""
@@ -106,9 +95,7 @@ class Gateway:
             raise RuntimeError("prepare the gateway before it is started")
         self._set_machine()
         self._begun = True
-        for piece in self._pieces("start"):
-            self._run("start", piece)
-        self._settle()
+        self._set_up()
         # It has just been started: no other way of emptying would do more.
         self._empty_by(emptying_of(self.recipe, None))
 
@@ -117,15 +104,19 @@ class Gateway:
         self._fit(self._within_memory(demand))
 
     def _fit(self, demand: DeviceDemand) -> None:
-        present = {name: knob.read() for name, knob in self._machine.items()}
-        self._knobs.take(self.recipe.knobs.in_state(demand.state))
-        self._values = choose(
-            self.recipe, demand, self._wishes, {**self._knobs.unset(), **present, **self._machine_found()}
-        )
-        self._demand = demand
-        self._refuse_unfit(present)
+        self._choose(demand, self._machine_found())
         self._set_machine()
         self._set_device()
+
+    def _choose(self, demand: DeviceDemand, found: Mapping[str, int]) -> None:
+        """Choose values for a demand, and refuse it where they are not enough; `found` ones count, not present ones."""
+        present = {name: knob.read() for name, knob in self._machine.items()}
+        self._knobs.take(self.recipe.knobs.in_state(demand.state))
+        self._values = choose(self.recipe, demand, self._wishes, {**self._knobs.unset(), **present, **found})
+        self._demand = demand
+        refuse_unfit(self.recipe, demand, self._certain(demand))
+        needed = octets_needed(self.recipe, demand, self._values, present)
+        refuse_short_memory(self.recipe, demand, needed, self.device.machine.free_octets())
 
     def outlive(self, seconds: float) -> int | None:
         """Raise the UDP time-out of a running gateway above the duration of a trial, if natgauge chose the time-out.
@@ -185,9 +176,7 @@ class Gateway:
         how: How = "must" if emptying.starts_again else "ask"
         seconds = sum(self._run("empty", piece, self._empty_seconds(), how=how).seconds for piece in emptying.run)
         if emptying.starts_again:
-            for piece in self._pieces("start"):
-                self._run("start", piece)
-            self._settle()
+            self._set_up()
         return seconds
 
     def restart(self) -> None:
@@ -210,7 +199,7 @@ class Gateway:
         """
         if not self._begun:
             raise RuntimeError("start the gateway before it is restarted")
-        pieces = [*self._pieces("stop"), *self._pieces("start")]
+        pieces = [*stopping(self.recipe), *starting(self.recipe)]
         # One shell for all: between two of them the gateway would wait for us.
         self._run("restart", "\n".join(f"(\n{piece}\n)" for piece in pieces), self._empty_seconds())
         self._settle()
@@ -236,8 +225,7 @@ class Gateway:
         """Return the frames that the gateway has refused since its start, by its names of causes; empty if unknown.
 
         Linux: "drop" = no room in the table, "early_drop" = connections removed in favour of new ones, "insert_failed"
-            = no
-        free outside port, or two cores entered the same connection.
+        = no free outside port, or two cores entered the same connection.
         """
         return self._numbers("faults")
 
@@ -273,8 +261,11 @@ class Gateway:
         """Return programs and settings, read back from the device."""
         if self._demand is None:
             raise RuntimeError("prepare the gateway before its settings are read")
-        files = self._read_files()
-        knobs = self._read_knobs()
+        files: dict[str, int] = {}
+        for machine in self._machine.values():
+            files |= machine.values()
+        files |= self._knobs.files()
+        knobs = {name: knob.read() for name, knob in self._machine.items()} | self._knobs.read()
         return DeviceSettings(
             self.recipe.name,
             self.version(),
@@ -296,11 +287,8 @@ class Gateway:
         All is tried, whatever fails.
         """
         failed: list[str] = []
-        if self._begun:
-            self._begun = False
-            tasks = [self._knobs.restore, *(self._stopper(piece) for piece in self._pieces("stop"))]
-        else:
-            tasks = []
+        tasks = [self._knobs.restore, *map(self._stopper, stopping(self.recipe))] if self._begun else []
+        self._begun = False
         for task in [*tasks, *(knob.release for knob in self._machine.values())]:
             try:
                 task()
@@ -311,12 +299,10 @@ class Gateway:
 
     # What follows is how it is done.
 
-    def _pieces(self, verb: Literal["start", "stop"]) -> tuple[str, ...]:
-        """Return the snippets of a verb. Processes are started last and stopped first."""
-        pieces, processes = self.recipe.verbs.pieces(verb), self.recipe.process
-        if verb == "start":
-            return (*pieces, *(process.start for process in processes))
-        return stopping(self.recipe)
+    def _set_up(self) -> None:
+        for piece in starting(self.recipe):
+            self._run("start", piece)
+        self._settle()
 
     def _settle(self) -> None:
         seconds = max([_READY_SECONDS, *(process.ready_seconds for process in self.recipe.process)])
@@ -333,22 +319,8 @@ class Gateway:
             time.sleep(_RETRY_SECONDS)
         return left
 
-    def _check_needs(self) -> None:
-        refuse_elsewhere(self.recipe, self.device)
-        refuse_unseen_files(self.recipe, self.device)
-        refuse_absent_files(self.recipe)
-        refuse_missing(self.recipe, self.device, lambda name: self._works(f"command -v {name}"))
-        refuse_modules(self.recipe, self.device, self._works)
-
     def _works(self, snippet: str) -> bool:
         return not self._run("check", snippet, how="may fail").status
-
-    def _refuse_unfit(self, present: Mapping[str, int]) -> None:
-        demand = self._demand
-        if demand is not None:
-            refuse_unfit(self.recipe, demand, self._certain(demand))
-            needed = octets_needed(self.recipe, demand, self._values, present)
-            refuse_short_memory(self.recipe, demand, needed, self.device.machine.free_octets())
 
     def _within_memory(self, demand: DeviceDemand) -> DeviceDemand:
         if demand.most_held == demand.least_held:
@@ -386,16 +358,6 @@ class Gateway:
 
     def _stopper(self, piece: str) -> Callable[[], object]:
         return lambda: self._run("stop", piece, self._empty_seconds(), how="undo")
-
-    def _read_knobs(self) -> dict[str, int]:
-        machine = {name: knob.read() for name, knob in self._machine.items()}
-        return {**machine, **self._knobs.read()}
-
-    def _read_files(self) -> dict[str, int]:
-        files: dict[str, int] = {}
-        for machine in self._machine.values():
-            files |= machine.values()
-        return {**files, **self._knobs.files()}
 
     def _ended(self) -> str:
         """Return how one of the gateway's processes ended, in words; empty while all run."""
@@ -494,5 +456,10 @@ class Gateway:
 
 
 def _said(result: CommandResult, snippet: str) -> str:
-    """Return the last words of a snippet that failed; of a silent one, its exit status and its text."""
-    return result.said or f"exit status {result.status}, and it said nothing: {in_a_line(snippet)}"
+    """Return the last words of a snippet that failed; of a silent one, its exit status and its text.
+
+    A program that reads the snippet's only file as its input calls it so, and a reader knows it by its name.
+    """
+    files = named_in(snippet)
+    said = result.said.replace("/dev/stdin:", f"{files[0]}:") if len(files) == 1 else result.said
+    return said or f"exit status {result.status}, and it said nothing: {in_a_line(snippet)}"

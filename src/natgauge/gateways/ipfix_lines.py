@@ -11,7 +11,7 @@ from typing import Any, Final
 
 _NAT_EVENT: Final = "ie230"
 #: Names of a line's fields, and of the elements that may have them: those that the library has no name for by number.
-_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "source": ("src_addr",),
     "source_port": ("src_port", "ie180", "ie182"),
     "destination": ("dst_addr",),
@@ -39,7 +39,7 @@ _SHOWN: Final = 24
 #: The field `event` of lines of sessions.
 SESSION_EVENTS: Final = frozenset(map(str, _SESSIONS))
 #: How a line is read.
-RECORD: Final = re.compile(r"^(?P<time>\S+)" + "".join(rf"(?: {name}=(?P<{name}>\S+))?" for name in _FIELDS) + "$")
+RECORD: Final = re.compile(r"^(?P<time>\S+)" + "".join(rf"(?: {name}=(?P<{name}>\S+))?" for name in FIELDS) + "$")
 
 
 class IpfixLines:
@@ -97,7 +97,7 @@ class IpfixLines:
 
 def _fields(flow: Mapping[str, Any]) -> list[str]:
     """Return the fields of a record; empty where it names no subscriber."""
-    given = {name: next((flow[each] for each in elements if each in flow), None) for name, elements in _FIELDS.items()}
+    given = {name: next((flow[each] for each in elements if each in flow), None) for name, elements in FIELDS.items()}
     if (hexadecimal := flow.get(_OUTSIDE6)) is not None:
         # The library knows no type for it.
         given["outside"] = IPv6Address(bytes.fromhex(hexadecimal))

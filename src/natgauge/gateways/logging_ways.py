@@ -14,12 +14,7 @@ from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe_model import Module, Port, RecipeTable, RequiredPrograms, Snippet
 
 #: Groups of the regular expression of a record.
-GROUPS: Final = frozenset(
-    {
-        "time", "microseconds", "source", "source_port", "destination", "destination_port", "outside", "outside_port",
-        "first_port", "last_port",
-    }
-)  # fmt: skip
+GROUPS: Final = frozenset({"time", "microseconds", *ipfix_lines.FIELDS} - {"event"})
 #: Groups that every record must have, by what it says: a connection; an outside port of an inside one (RFC 8158: BIB);
 #: a block of outside ports of a subscriber.
 NEEDED: Final = (

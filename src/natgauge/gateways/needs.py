@@ -14,20 +14,29 @@ from natgauge.gateways.toml_layers import RECIPE_FOLDER, absent
 from natgauge.labs.contract import Device
 
 
-def refuse_elsewhere(recipe: Playable, device: Device) -> None:
-    """Refuse to play a recipe on another system than it is written for."""
+def refuse_lacking(recipe: Playable, device: Device, works: Callable[[str], bool]) -> None:
+    """Refuse a device that lacks what a recipe requires; `works` says whether a snippet succeeds there."""
     wanted, system = recipe.system, device.machine.system
     if system != wanted:
         raise HostError(
             f"{recipe.name}: is a gateway of {wanted}, and device {device.name} runs {system}; use --lab ssh with a "
             f"machine that runs {wanted}"
         )
-
-
-def _parts(recipe: Playable) -> list[str]:
-    """The parts of a recipe that may name files."""
-    parts = (recipe.environment, recipe.modules, recipe.process, recipe.verbs, recipe.emptyings, recipe.knobs)
-    return [*_texts(parts)]
+    if not device.machine.has_tester_files and any(RECIPE_FOLDER in part for part in _parts(recipe)):
+        raise HostError(
+            f"{recipe.name}: names files by ${RECIPE_FOLDER}, a folder of this machine, and device {device.name} runs "
+            "on another machine; copy the files to that machine and name them by absolute paths"
+        )
+    refuse_absent_files(recipe)
+    for need in recipe.needs:
+        for program in need.programs:
+            if not works(f"command -v {program}"):
+                raise HostError(
+                    f'{recipe.name}: program "{program}" is missing on device {device.name}; {_mends(need, recipe)}'
+                )
+    for module in recipe.modules:
+        if not works(module.check or f"modprobe {module.name}"):
+            raise HostError(f"{recipe.name}: the kernel of device {device.name} has no {module.name}; {module.mends}")
 
 
 def refuse_absent_files(recipe: Playable) -> None:
@@ -36,13 +45,10 @@ def refuse_absent_files(recipe: Playable) -> None:
         raise UsageError(f"{recipe.name}: names {missing[0]}, which is not there; write the name of a file there")
 
 
-def refuse_unseen_files(recipe: Playable, device: Device) -> None:
-    """Refuse a recipe that names files by $NG_RECIPE_FOLDER that the device does not see."""
-    if not device.machine.has_tester_files and any(RECIPE_FOLDER in part for part in _parts(recipe)):
-        raise HostError(
-            f"{recipe.name}: names files by ${RECIPE_FOLDER}, a folder of this machine, and device {device.name} runs "
-            "on another machine; copy the files to that machine and name them by absolute paths"
-        )
+def _parts(recipe: Playable) -> list[str]:
+    """The parts of a recipe that may name files."""
+    parts = (recipe.environment, recipe.modules, recipe.process, recipe.verbs, recipe.emptyings, recipe.knobs)
+    return [*_texts(parts)]
 
 
 def _texts(part: object) -> Iterator[str]:
@@ -54,23 +60,6 @@ def _texts(part: object) -> Iterator[str]:
     elif isinstance(part, Mapping | tuple | list):
         for each in part.values() if isinstance(part, Mapping) else part:
             yield from _texts(each)
-
-
-def refuse_missing(recipe: Playable, device: Device, present: Callable[[str], bool]) -> None:
-    """Refuse a device that lacks a program."""
-    for need in recipe.needs:
-        for program in need.programs:
-            if not present(program):
-                raise HostError(
-                    f'{recipe.name}: program "{program}" is missing on device {device.name}; {_mends(need, recipe)}'
-                )
-
-
-def refuse_modules(recipe: Playable, device: Device, works: Callable[[str], bool]) -> None:
-    """Refuse a device whose kernel lacks a feature."""
-    for module in recipe.modules:
-        if not works(module.check or f"modprobe {module.name}"):
-            raise HostError(f"{recipe.name}: the kernel of device {device.name} has no {module.name}; {module.mends}")
 
 
 def _mends(need: RequiredPrograms, recipe: Playable) -> str:

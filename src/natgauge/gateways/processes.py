@@ -175,7 +175,7 @@ rm -f {self.name}.log {self.name}.log.1 {self.name}.log.2
 """
 
     def ended(self, text: str) -> str | None:
-        """Return how the process ended, in words, from the output of `look`; None while it runs."""
+        """Return how the process ended, in words, from the output of `status_command`; None while it runs."""
         lines = text.splitlines()
         if not lines or not lines[0].startswith(_MARK.strip()):
             return None

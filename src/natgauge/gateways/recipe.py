@@ -40,7 +40,8 @@ from natgauge.gateways.toml_layers import (
     merge,
     pieces_of,
 )
-from natgauge.host.named_folders import named_folders
+from natgauge.host.programs import named_folders
+from natgauge.inputs.checks import wrong
 from natgauge.labs.common.addresses import INNER_LINKS
 from natgauge.toml_text import rule_in_words
 from natgauge.words import Family, Transport
@@ -268,9 +269,7 @@ class Recipe(RecipeTable):
         if transport not in self.transports:
             remedy = "leave it out" if "udp" in self.transports else f"choose {self.transports[0]}"
             known = " and ".join(self.transports)
-            raise UsageError(
-                f"transport: {transport}, but the recipe of {self.name} is for {known} only; {remedy}", at="transport"
-            )
+            raise wrong("transport", f"{transport}, but the recipe of {self.name} is for {known} only; {remedy}")
         if transport == "udp":
             return self
         chain = tuple(part.model_copy(update={"recipe": part.recipe.carrying(transport)}) for part in self.chain)
@@ -474,7 +473,7 @@ def load(name_or_path: str | Path) -> Recipe:
     """
     text = str(name_or_path)
     if "/" in text or text.endswith(".toml"):
-        return _read(_file_in(text))
+        return _read(Path(text) / FILE_IN_FOLDER if _is_folder(text) else Path(text))
     files = [file for folder in _folders() if (file := file_of(text, folder)) is not None]
     if not files:
         folder = f"the folder is ./{text}; " if _is_folder(text) else ""
@@ -484,11 +483,6 @@ def load(name_or_path: str | Path) -> Recipe:
         named = " and ".join(map(str, files))
         raise UsageError(f'gateway "{text}": {named} have the same name; give the path of one of them')
     return _read(files[0])
-
-
-def _file_in(text: str) -> Path:
-    """The recipe's file, where a path is that of its folder."""
-    return Path(text) / FILE_IN_FOLDER if _is_folder(text) else Path(text)
 
 
 def _is_folder(text: str) -> bool:

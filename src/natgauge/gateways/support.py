@@ -120,16 +120,12 @@ def places(recipe: Recipe, has: Callable[[str], bool] = has_module) -> tuple[Pla
     places: list[Place] = []
     if all(has(module.name) for each in played for module in each.modules):
         places.append("here")
-    if not lacking_in_guest(recipe) or _run_in_guest(recipe):
+    if not lacking_in_guest(recipe) or any(run.place == "guest" for run in runs_of(recipe)):
         places.append("guest")
     if all(need.package != OWN_PACKAGE for each in played for need in each.needs):
         # natgauge itself is on this machine only.
         places.append("ssh")
     return tuple(places)
-
-
-def _run_in_guest(recipe: Recipe) -> bool:
-    return any(run.place == "guest" for run in runs_of(recipe))
 
 
 def lacking(

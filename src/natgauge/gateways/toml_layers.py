@@ -140,6 +140,11 @@ def _is_read(snippet: str, named: re.Match[str]) -> bool:
     return not (goes_on or before.rstrip('" ').endswith(">") or _IN_COMMENT.search(before))
 
 
+def named_in(snippet: str) -> list[str]:
+    """Return the files that a snippet names, by their names in the folder, each once."""
+    return sorted(set(_NAMED.findall(snippet)))
+
+
 def digests(snippets: str, folder: Path) -> dict[str, str]:
     """Return the SHA-256 of each file, by its name in the folder; what cannot be read has none."""
     return {name: hashlib.sha256(octets).hexdigest() for name, octets in contents(snippets, folder).items()}
@@ -148,7 +153,7 @@ def digests(snippets: str, folder: Path) -> dict[str, str]:
 def contents(snippets: str, folder: Path) -> dict[str, bytes]:
     """Return each file that snippets name, by its name in the folder; not what cannot be read."""
     found = {}
-    for name in sorted(set(_NAMED.findall(snippets))):
+    for name in named_in(snippets):
         try:
             found[name] = foreign.read_octets(folder / name, _NAMED_FILE)
         except (OSError, UsageError):

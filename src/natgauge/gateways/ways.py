@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from natgauge.errors import UsageError, did_you_mean
+from natgauge.errors import did_you_mean
 from natgauge.gateways.far_side import Playable
 from natgauge.gateways.logging_ways import LoggingWay
 from natgauge.gateways.recipe import Recipe
 from natgauge.gateways.recipe_model import BY_RESTART, BY_VERB, Emptying
+from natgauge.inputs.checks import wrong
 
 
 def emptying_of(recipe: Playable, name: str | None) -> Emptying | None:
@@ -15,10 +16,7 @@ def emptying_of(recipe: Playable, name: str | None) -> Emptying | None:
     verbs = recipe.verbs
     if not recipe.stateful:
         if name is not None:
-            raise UsageError(
-                f"emptying: {recipe.name} keeps no connections, so there is nothing to empty; leave it out",
-                at="emptying",
-            )
+            raise wrong("emptying", f"{recipe.name} keeps no connections, so there is nothing to empty; leave it out")
         return None
     ways = {
         BY_VERB: Emptying(run=verbs.pieces("empty")),
@@ -27,14 +25,17 @@ def emptying_of(recipe: Playable, name: str | None) -> Emptying | None:
     }
     wanted = name or BY_VERB
     if wanted not in ways:
-        raise UsageError(
-            f'emptying: "{wanted}": {recipe.name} has no such way; {did_you_mean(wanted, ways)}', at="emptying"
-        )
+        raise wrong("emptying", f'"{wanted}": {recipe.name} has no such way; {did_you_mean(wanted, ways)}')
     return ways[wanted]
 
 
+def starting(recipe: Playable) -> tuple[str, ...]:
+    """Return the snippets that start a gateway. Processes are started last and stopped first."""
+    return (*recipe.verbs.pieces("start"), *(process.start for process in recipe.process))
+
+
 def stopping(recipe: Playable) -> tuple[str, ...]:
-    """Return the snippets that stop a gateway. Processes are started last and stopped first."""
+    """Return the snippets that stop a gateway."""
     return (*(process.stop for process in reversed(recipe.process)), *recipe.verbs.pieces("stop"))
 
 
@@ -44,7 +45,7 @@ def way_of(recipe: Recipe, name: str) -> LoggingWay:
         known = "has no way; leave it out, or let the recipe declare one ([logging.NAME])"
         if recipe.logging:
             known = f"has no such way; {did_you_mean(name, recipe.logging)}"
-        raise UsageError(f'logging: "{name}": {recipe.name} {known}', at="logging")
+        raise wrong("logging", f'"{name}": {recipe.name} {known}')
     return recipe.logging[name]
 
 

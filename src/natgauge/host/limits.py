@@ -47,9 +47,9 @@ class ControlGroups:
         """Cores whose time the CPU quota permits; None = there is no quota."""
         quotas = []
         for group in self._groups("cpu"):
-            first, _, second = _text(group / "cpu.max").partition(" ")
-            quota, period = (first, second) if first else (_text(group / "cpu.cfs_quota_us"), "")
-            period = period or _text(group / "cpu.cfs_period_us")
+            first, _, second = text_of(group / "cpu.max").partition(" ")
+            quota, period = (first, second) if first else (text_of(group / "cpu.cfs_quota_us"), "")
+            period = period or text_of(group / "cpu.cfs_period_us")
             with suppress(ValueError, ZeroDivisionError):
                 if quota not in _UNLIMITED:
                     quotas.append(int(quota) / int(period))
@@ -61,11 +61,11 @@ class ControlGroups:
         Its parent, or it itself, has the usual weight in the root group, in which every process has that weight. Of a
         parent that a container does not see, nothing else is known.
         """
-        for _, top, place in self._mounts():
-            for own in (line.split(":", 2)[2] for line in self._lines("cpu") if "cpu" in place[1]):
-                if own == "/":
+        for _, top, mounted, options in self._mounts():
+            for controllers, own in self._memberships():
+                if own == "/" or "cpu" not in controllers or "cpu" not in options:
                     continue
-                shares = [_limit(group, "cpu.shares") for group in _upwards(self.root / place[0].lstrip("/"), own, top)]
+                shares = [_limit(group, "cpu.shares") for group in _upwards(mounted, own, top)]
                 seen = shares if top != "/" else shares[:-1]
                 hidden = len(PurePosixPath(own).parts) - 1 > len(seen)
                 if hidden or any(share is not None and share <= _USUAL_SHARES for share in seen):
@@ -76,7 +76,7 @@ class ControlGroups:
         """Return how often a CPU quota stopped this process's groups: the group that was stopped for longest."""
         found = [Throttling()]
         for group in self._groups("cpu"):
-            stat = _table(_text(group / "cpu.stat"))
+            stat = _table(text_of(group / "cpu.stat"))
             nanoseconds = stat.get("throttled_usec", 0) * 1000 or stat.get("throttled_time", 0)
             found.append(Throttling(stat.get("nr_throttled", 0), nanoseconds / 1e9))
         return max(found, key=lambda one: (one.seconds, one.times))
@@ -101,34 +101,31 @@ class ControlGroups:
         for group in self._groups("memory"):
             for most, now in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
                 if (limit := _limit(group, most)) is not None:
-                    stat = _table(_text(group / "memory.stat"))
+                    stat = _table(text_of(group / "memory.stat"))
                     dropped = stat.get("total_inactive_file", stat.get("inactive_file", 0))
                     yield limit, (_limit(group, now) or 0) - dropped
 
-    def _lines(self, controller: str) -> list[str]:
-        """Return the lines of this process's groups of version 1 with a controller."""
-        lines = _text(self.root / "proc/self/cgroup").splitlines()
-        return [line for line in lines if line.count(":") >= 2 and controller in line.split(":", 2)[1].split(",")]
+    def _memberships(self) -> list[tuple[list[str], str]]:
+        """Return the controllers of each of this process's groups, of version 2 a single empty one, and its path."""
+        lines = (line.split(":", 2) for line in text_of(self.root / "proc/self/cgroup").splitlines())
+        return [(line[1].split(","), line[2]) for line in lines if len(line) == 3]
 
     def _groups(self, controller: str) -> Iterator[Path]:
         """Yield this process's group and all above it that can be seen, in both versions."""
-        groups = [line.split(":", 2) for line in _text(self.root / "proc/self/cgroup").splitlines()]
-        for kind, top, place in self._mounts():
-            for _, controllers, own in (group for group in groups if len(group) == 3):
-                named = controllers.split(",")
-                if (kind == "cgroup2" and controllers) or (kind == "cgroup" and controller not in named):
+        for kind, top, mounted, options in self._mounts():
+            for controllers, own in self._memberships():
+                in_both = controller in controllers and controller in options
+                if not (in_both if kind == "cgroup" else controllers == [""]):
                     continue
-                if kind == "cgroup" and controller not in place[1]:
-                    continue
-                yield from _upwards(self.root / place[0].lstrip("/"), own, top)
+                yield from _upwards(mounted, own, top)
 
-    def _mounts(self) -> Iterator[tuple[str, str, tuple[str, list[str]]]]:
-        """Yield the kind, the top and the place of each mounted hierarchy, the place with its options."""
-        for line in _text(self.root / "proc/self/mountinfo").splitlines():
+    def _mounts(self) -> Iterator[tuple[str, str, Path, list[str]]]:
+        """Yield the kind, the top, the folder and the options of each mounted hierarchy."""
+        for line in text_of(self.root / "proc/self/mountinfo").splitlines():
             mount, _, source = line.partition(" - ")
             fields, kinds = mount.split(), source.split()
             if len(fields) > 4 and len(kinds) > 2 and kinds[0] in ("cgroup", "cgroup2"):
-                yield kinds[0], fields[3], (fields[4], kinds[2].split(","))
+                yield kinds[0], fields[3], self.root / fields[4].lstrip("/"), kinds[2].split(",")
 
 
 def _upwards(mounted: Path, own: str, top: str) -> Iterator[Path]:
@@ -143,14 +140,15 @@ def _upwards(mounted: Path, own: str, top: str) -> Iterator[Path]:
         yield folder
 
 
-def _text(path: Path) -> str:
+def text_of(path: str | Path) -> str:
+    """Return the text of a file, without blanks around it; empty where it cannot be read."""
     with suppress(OSError, ValueError):
-        return path.read_text().strip()
+        return Path(path).read_text(errors="replace").strip()
     return ""
 
 
 def _limit(group: Path, name: str) -> int | None:
-    text = _text(group / name)
+    text = text_of(group / name)
     with suppress(ValueError):
         if text not in _UNLIMITED and (number := int(text)) < _NO_LIMIT:
             return number

@@ -7,13 +7,12 @@ import os
 import platform
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
 from natgauge.host.cpus import online_cpus
-from natgauge.host.limits import ControlGroups, available_octets, memory_octets
+from natgauge.host.limits import ControlGroups, available_octets, memory_octets, text_of
 from natgauge.version import VERSION
 
 _CPUINFO: Final = {"model name": "model", "cache size": "cache", "microcode": "microcode", "flags": "flags"}
@@ -42,7 +41,7 @@ def facts(*, host_name: bool = False) -> Mapping[str, object]:
     Args:
         host_name: whether to include the machine's name, which moves no figure and may be private.
     """
-    groups = ControlGroups()
+    groups, cpu = ControlGroups(), _cpuinfo()
     facts: dict[str, object] = {
         "natgauge": VERSION,
         "python": platform.python_version(),
@@ -51,13 +50,13 @@ def facts(*, host_name: bool = False) -> Mapping[str, object]:
         "kernel": platform.release(),
         "kernel_build": platform.version(),
         "architecture": platform.machine(),
-        "cpu": _cpu(),
+        "cpu": {name: value for name, value in cpu.items() if name != "flags"},
         "cpus_online": list(online_cpus()),
-        "hypervisor": "hypervisor" in _cpuinfo().get("flags", "").split(),
-        "kernel_parameters": moving_parameters(_read("/proc/cmdline") or ""),
-        "clock_source": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "smt": _read("/sys/devices/system/cpu/smt/active"),
+        "hypervisor": "hypervisor" in cpu.get("flags", "").split(),
+        "kernel_parameters": moving_parameters(text_of("/proc/cmdline")),
+        "clock_source": text_of("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "governor": text_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "smt": text_of("/sys/devices/system/cpu/smt/active"),
         "mitigations": _mitigations(),
         "memory_octets": memory_octets("MemTotal"),
         "memory_available_octets": available_octets(),
@@ -81,19 +80,13 @@ def moving_parameters(command_line: str) -> list[str]:
     return [word for name, word in names if any(fnmatchcase(name, pattern) for pattern in _MOVING)]
 
 
-def _read(path: str) -> str | None:
-    with suppress(OSError):
-        return Path(path).read_text().strip()
-    return None
-
-
 def _system() -> str | None:
-    match = re.search(r'^PRETTY_NAME="?([^"\n]+)', _read("/etc/os-release") or "", re.MULTILINE)
+    match = re.search(r'^PRETTY_NAME="?([^"\n]+)', text_of("/etc/os-release"), re.MULTILINE)
     return match[1] if match else None
 
 
 def _cpuinfo() -> dict[str, str]:
-    first = (_read("/proc/cpuinfo") or "").split("\n\n", 1)[0]
+    first = text_of("/proc/cpuinfo").split("\n\n", 1)[0]
     pairs = (line.split(":", 1) for line in first.splitlines() if ":" in line)
     return {_CPUINFO[key.strip()]: value.strip() for key, value in pairs if key.strip() in _CPUINFO}
 
@@ -103,12 +96,8 @@ def cpu_model() -> str:
     return _cpuinfo().get("model") or platform.machine()
 
 
-def _cpu() -> dict[str, str]:
-    return {name: value for name, value in _cpuinfo().items() if name != "flags"}
-
-
 def _mitigations() -> dict[str, str]:
     """The kernel's answers to CPU faults; some cost a NAT a large part of its rate."""
     folder = Path("/sys/devices/system/cpu/vulnerabilities")
-    mitigations = {path.name: _read(str(path)) for path in sorted(folder.glob("*"))} if folder.is_dir() else {}
+    mitigations = {path.name: text_of(path) for path in sorted(folder.glob("*"))} if folder.is_dir() else {}
     return {name: text for name, text in mitigations.items() if text and text != "Not affected"}

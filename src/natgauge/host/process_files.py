@@ -10,6 +10,7 @@ import ctypes
 import fcntl
 import os
 import re
+import select
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -60,6 +61,22 @@ def began(process: Path) -> str:
         return fields_after_name(process)[19]
     except (OSError, IndexError):
         return ""
+
+
+def ends(pid: int, seconds: float) -> bool:
+    """Whether a process ends in so many seconds, also where its parent leaves it on the list; OSError without one."""
+    handle = os.pidfd_open(pid)
+    try:
+        return ended(handle, seconds)
+    finally:
+        os.close(handle)
+
+
+def ended(handle: int, seconds: float) -> bool:
+    """Whether the process behind a pidfd ends within `seconds`."""
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(max(0.0, seconds) * 1000))
 
 
 def open_files(process: Path) -> Iterator[tuple[Path, Path]]:

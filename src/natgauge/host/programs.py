@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of natgauge's own compiled programs, and of the programs of devices."""
+"""Paths of natgauge's own compiled programs, of the programs of devices, and folders that variables name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from natgauge.errors import HostError, NatgaugeError
-from natgauge.host.named_folders import named_folders
+from natgauge.errors import HostError, NatgaugeError, UsageError
 
 #: Environment variable that names the folder of the programs; programs there are preferred to all others. It need not
 #: have all of them: who builds one anew keeps the others.
@@ -58,6 +57,18 @@ def find_of_devices(name: str) -> str | None:
 def refuse_wrong_path() -> None:
     """Refuse a $NATGAUGE_PATH that names something else than folders, with UsageError."""
     named_folders(PATH_VARIABLE)
+
+
+def named_folders(variable: str) -> list[Path]:
+    """Return the folders that an environment variable names, separated like PATH; none where it is not set.
+
+    One that is no folder is refused: what should be there would be found elsewhere, and be something else.
+    """
+    folders = [Path(folder) for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
+    for folder in folders:
+        if not os.path.isdir(folder):  # noqa: PTH112 - the other way raises where the system refuses to look
+            raise UsageError(f"{variable}: {folder} is no folder; correct it, or unset {variable}", at=variable)
+    return folders
 
 
 def _candidates(name: str) -> Iterator[Path]:

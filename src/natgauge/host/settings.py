@@ -32,29 +32,29 @@ _LOOK_SECONDS: Final = 0.1
 _kept: ContextVar[dict[Path, list[Announcement]] | None] = ContextVar("kept reliance", default=None)
 #: Values that this process set last, by path: several gateways of one process may set the same setting.
 _set_here: dict[Path, int] = {}
-#: Receives for whom this process waits, and what ends a wait that nobody wants any more; None = nobody and nothing.
-_waits: ContextVar[tuple[Callable[[str], None], Callable[[], None]] | None] = ContextVar("waits", default=None)
+#: Receives for whom this process waits, what ends a wait that nobody wants any more, and the settings of which the rule
+#: was told; None = nobody and nothing.
+_waits: ContextVar[tuple[Callable[[str], None], Callable[[], None], set[str]] | None] = ContextVar(
+    "waits", default=None
+)
 
 
 class OccupiedError(HostError):
     """Another natgauge of this machine needs another value of a setting."""
 
 
-def _nobody(_text: str) -> None:
-    """Nobody is told."""
-
-
-def _nothing() -> None:
-    """Nothing ends a wait."""
+def _nothing(*_: object) -> None:
+    """Tell nobody, and end no wait."""
 
 
 @contextmanager
 def waits_told(tell: Callable[[str], None], go_on: Callable[[], None] = _nothing) -> Iterator[None]:
     """Within the block, `tell` receives a line whenever another natgauge is waited for, unless it is told already.
 
+    The first line on a setting says why and for how long, later ones only that it is waited for again.
     `go_on` is called again and again during a wait, which ends with what it raises.
     """
-    before = _waits.set(_waits.get() or (tell, go_on))
+    before = _waits.set(_waits.get() or (tell, go_on, set()))
     try:
         yield
     finally:
@@ -297,8 +297,10 @@ class LocalSetting(MachineSetting):
         if is_own(rival):
             raise HostError(f"{text}; wait until it has ended")
         until = time.monotonic() + PATIENCE_SECONDS
-        tell, go_on = _waits.get() or (_nobody, _nothing)
-        tell(f"{text}; waiting until it has ended, for at most {PATIENCE_SECONDS / 60:g} min")
+        tell, go_on, told = _waits.get() or (_nothing, _nothing, set[str]())
+        first = f"{text}; waiting until it has ended, for at most {PATIENCE_SECONDS / 60:g} min"
+        tell(f"{self.name}: waiting again, for {rival.who}" if self.name in told else first)
+        told.add(self.name)
         with ExitStack() as waits:
             waiting = [waits.enter_context(closing(Announcement(path, "waits"))) for path in self.paths]
             while rival is not None:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from natgauge import labs
-from natgauge.errors import UsageError
+from natgauge.inputs.checks import wrong
 from natgauge.labs.contract import Kind
 
 
@@ -34,7 +34,7 @@ def get(name: str) -> Kind[Any]:
     """The kind of this name."""
     known = kinds()
     if name not in known:
-        raise UsageError(f"lab: {name!r} is unknown; choose one of {', '.join(known)}", at="lab")
+        raise wrong("lab", f"{name!r} is unknown; choose one of {', '.join(known)}")
     return known[name]
 
 

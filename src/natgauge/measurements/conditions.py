@@ -12,9 +12,9 @@ from natgauge.gateways.port_sets import PortSets
 from natgauge.gateways.recipe import Recipe, digest
 from natgauge.labs.contract import DeviceCores, Lab
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.records.parameters import GROUPS, OF_HOST, OWN_TIMEOUT, Parameters
+from natgauge.records.parameters import OF_HOST, OWN_TIMEOUT, Parameters
 from natgauge.records.store import plain
-from natgauge.setup.place_parameters import place_parameters
+from natgauge.setup.setup import place_parameters
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench
@@ -103,11 +103,7 @@ def record(conditions: Conditions) -> Parameters:
 
 
 def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mapping[str, object]) -> Parameters:
-    """Return all that decides the cost of a gateway that is compared in slices: its traffic, its place, its device.
-
-    Args:
-        device: its version and knobs; None where it is not ours.
-    """
+    """Return all that decides the cost of a gateway that is compared in slices; `device` None = it is not ours."""
     traffic, lab, addresses = bench.traffic, bench.lab, bench.address_plan
     octets = bench.on_sides(bench.octets_on)
     return Parameters.grouped(
@@ -136,12 +132,6 @@ def without_search(parameters: Parameters) -> Parameters:
     """Return parameters without parameters of a search for a rate, which are equal in all comparisons by rates."""
     traffic = {name: value for name, value in parameters.traffic.items() if name not in _OF_A_SEARCH}
     return parameters.model_copy(update={"settings": {}, "traffic": traffic})
-
-
-def with_conduct(parameters: Parameters, conduct: Mapping[str, Any]) -> Parameters:
-    """Add the number of labs of the repetitions, and the seed and start time of each repetition."""
-    groups = {group: dict(getattr(parameters, group)) for group in GROUPS}
-    return Parameters.grouped(**{**groups, "place": {**groups["place"], **plain(conduct)}})
 
 
 def with_receiver(parameters: Parameters, seconds: float | None) -> Parameters:

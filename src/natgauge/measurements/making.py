@@ -15,14 +15,14 @@ from natgauge.doubts import find
 from natgauge.figure_text import in_percent, nanoseconds
 from natgauge.figure_text import number as written
 from natgauge.gateways.recipe import Recipe, as_played, digest
-from natgauge.measurements.conditions import with_conduct, with_own_part
+from natgauge.measurements.conditions import with_own_part
 from natgauge.metrics.shared_figures import CORE_IMBALANCE
 from natgauge.metrics.times import FORWARDING
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.measurement import REPETITION, SHARE_OF_LINK, STATISTICS, PublishedCell, Result
-from natgauge.records.parameters import METHODS, RAISED_TIMEOUT, Parameters, joined
-from natgauge.records.store import Store
+from natgauge.records.parameters import GROUPS, METHODS, RAISED_TIMEOUT, Parameters, joined
+from natgauge.records.store import Store, plain
 from natgauge.statistics.figure import FigureSummary
 from natgauge.words import enumerated
 
@@ -38,11 +38,7 @@ def make(
     folder: str | None = None,
     published: tuple[PublishedCell, ...] = (),
 ) -> Result:
-    """Put a measurement and all that was set together.
-
-    Args:
-        parameters: all that was set; the procedure's own word about its settings goes before.
-    """
+    """Put a measurement and all that was set together; the procedure's own word about its settings goes before."""
     parameters = parameters.with_settings(measured.parameters)
     if measured.raised_timeout is not None:
         parameters = parameters.with_settings({RAISED_TIMEOUT: measured.raised_timeout})
@@ -68,10 +64,7 @@ def make(
         parameters=parameters,
         notes=(
             *measured.notes,
-            *_method(parameters),
-            *_own_work(measured, parameters),
-            *_log_work(parameters),
-            *_remarks(parameters),
+            *_remarks(measured, parameters),
             *_unknown_core_work(measured, parameters),
             *chain_notes(measured.unit, figures, parameters),
         ),
@@ -82,14 +75,11 @@ def make(
     return result if threshold is None else result.model_copy(update={"threshold": threshold})
 
 
-def _method(parameters: Parameters) -> Iterator[Note]:
-    """Yield how the figure follows from the RFC, for test frames that the RFC does not have."""
-    text = METHODS.get(str(parameters.get("transport")))
-    if text is not None:
+def _remarks(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
+    """Yield what follows from the parameters: of the method, the tester's own work, and what lab and device remark."""
+    # How the figure follows from the RFC, for test frames that the RFC does not have.
+    if (text := METHODS.get(str(parameters.get("transport")))) is not None:
         yield Note("method", text)
-
-
-def _own_work(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
     rate = frames_in_all(measured.summary.median, measured.figures, parameters)
     work = own_work(measured.metric, rate, parameters)
     if work is not None:
@@ -98,15 +88,8 @@ def _own_work(measured: MeasurementResult, parameters: Parameters) -> Iterator[N
             f"{in_percent(work.share)}, so the rate is lower than the device's own"
         )
         yield Note("tester", text, value=work.share)
-
-
-def _log_work(parameters: Parameters) -> Iterator[Note]:
-    """Yield what the work of a log's programs is not in."""
     if (text := log_work(parameters)) is not None:
         yield Note("device", text)
-
-
-def _remarks(parameters: Parameters) -> Iterator[Note]:
     words: tuple[tuple[str, NoteWord], ...] = (("port_remarks", "tester"), ("device_remarks", "device"))
     for name, word in words:
         remarks = parameters.get(name)
@@ -142,8 +125,13 @@ def _with_link(measured: MeasurementResult, parameters: Parameters) -> Parameter
 def of_repetitions(
     each: Sequence[Parameters], metric: str, conduct: Mapping[str, Any], own_part: Mapping[str, float]
 ) -> Parameters:
-    """Return the parameters of a result, from those of each of its repetitions."""
-    return with_own_part(with_conduct(joined(each, metric), conduct), own_part)
+    """Return the parameters of a result, from those of each of its repetitions.
+
+    `conduct` is the number of labs of the repetitions, and the seed and start time of each.
+    """
+    every = joined(each, metric)
+    groups = {group: getattr(every, group) for group in GROUPS}
+    return with_own_part(Parameters.grouped(**{**groups, "place": {**every.place, **plain(conduct)}}), own_part)
 
 
 def write_conditions(
@@ -166,11 +154,7 @@ def keep(
     folder: Path | None = None,
     published: tuple[PublishedCell, ...] = (),
 ) -> Result:
-    """Make the result, and write it.
-
-    Args:
-        folder: final name of the folder; None = its present name.
-    """
+    """Make the result, and write it; `folder` is the final name of the folder, None = its present one."""
     result = make(measured, parameters, str(store.folder if folder is None else folder), published)
     lines = []
     for number, (repetition, made) in enumerate(zip(result.repetitions, measured.measurements, strict=True), start=1):

@@ -58,14 +58,7 @@ def measure(
 def answer(
     question: Question, observer: Observer | None = None, *, results: Path = RESULTS, host_name: bool = False
 ) -> Result:
-    """Measure what the question asks, and store the result in a new folder below `results`.
-
-    Raises:
-        UsageError: the question is wrong.
-        HostError: this host cannot do it.
-        BrokenError: something broke on the way.
-        FaultError: a fault of natgauge; its traceback lies in the results folder.
-    """
+    """Measure what the question asks, and store the result in a new folder below `results`; errors as of `measure`."""
     refuse_unlike_metric(question)
     with frames_of_profile(question):
         bench = LabBench(question.cell, observer)

@@ -14,7 +14,7 @@ from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.conditions import RECEIVER_SECONDS, SERVER_ALONE, Conditions, chain_of, record
 from natgauge.measurer import Measurer
 from natgauge.records.parameters import Parameters
-from natgauge.setup.place_parameters import place_parameters
+from natgauge.setup.setup import place_parameters
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.lab_measurer import Recorder
 from natgauge.trial.observer import Observer

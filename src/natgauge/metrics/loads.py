@@ -38,11 +38,11 @@ THROUGHPUT: Final = Metric(
     summary="highest frame rate without frame loss, over established connections",
     title="Frames per second without loss",
     source="RFC 9693 section 4.7, RFC 2544 section 26.1",
+    term="Throughput",
     better="higher",
     does="forwards {value}",
     criterion=Criterion(strict=" without loss"),
     best="forwards most frames",
-    moved_by=frozenset(),
     resource="frames",
     is_bounded=True,
     counts="frames",
@@ -59,6 +59,7 @@ FRAME_LOSS: Final = Metric(
     summary="frame loss rate by load, from overload down to no loss",
     title="Frame loss by load",
     source="RFC 2544 section 26.3",
+    term="Frame loss rate",
     better="lower",
     does="loses {value} of the frames at the highest load",
     criterion=Criterion(tolerant=""),
@@ -100,7 +101,6 @@ RESOLUTION_RATE: Final = Metric(
     best="passes most DNS queries",
     # The draft's: 16 threads of 100 source ports each.
     traffic={"destination_ports": "53", "connections": 1600},
-    moved_by=frozenset(),
     is_bounded=True,
     counts="queries",
 )
@@ -127,7 +127,6 @@ MIXED_LOAD: Final = Metric(
         DeclaredFigure(GIGABITS, "IP packets of both directions", "Gbit/s"),
         *_FLOODED,
     ),
-    moved_by=frozenset(),
     is_bounded=True,
     counts="load",
 )
@@ -148,7 +147,6 @@ SUBSCRIBERS: Final = Metric(
     best="carries most subscribers",
     figures=_FLOODED,
     traffic={"connections": 1_000_000},
-    moved_by=frozenset(),
     counts="subscriber",
 )
 
@@ -173,7 +171,6 @@ STABILITY: Final = Metric(
         DeclaredFigure("lost_percent_p", "p of a trend of the loss"),
     ),
     sampled_between=("failed_percent_lowest", "failed_percent_highest"),
-    moved_by=frozenset(),
     measures_loss=True,
     follows_host=False,
 )

@@ -74,6 +74,7 @@ class Metric:
         summary: one line.
         title: plain name, as the title of a page and of a chart; empty = the name.
         source: section of the standard that defines it.
+        term: what that standard calls it; empty = it has no word of its own.
         better: which values are better; None where neither is, and a change is only a change. It says also which way a
             limit of the tester or the host moved a value: "higher" makes it a lower bound, "lower" an upper one, and of
             None, such as a ratio of two rates, nothing is known.
@@ -111,6 +112,7 @@ class Metric:
     summary: str
     title: str = ""
     source: str
+    term: str = ""
     better: Better | None = None
     does: str = ""
     does_where: Mapping[tuple[str, str | float], str] = field(default_factory=dict)
@@ -121,7 +123,7 @@ class Metric:
     figures: tuple[DeclaredFigure, ...] = ()
     sampled_between: tuple[str, str] | None = None
     traffic: Mapping[str, object] = field(default_factory=dict)
-    moved_by: frozenset[str]
+    moved_by: frozenset[str] = frozenset()
     phase: Literal[1, 2] = 2
     is_bounded: bool = False
     counts: Counted | None = None
@@ -145,6 +147,11 @@ class Metric:
         """The plain name within a sentence; abbreviations stay."""
         name = self.plain_name
         return name if name[1:2].isupper() else f"{name[:1].lower()}{name[1:]}"
+
+    @property
+    def cited(self) -> str:
+        """The standard's term, or else the plain name, with the section that defines it."""
+        return f"{self.term or self.plain_name}{f' ({self.source})' if self.source else ''}"
 
     def __str__(self) -> str:
         """Return the name."""

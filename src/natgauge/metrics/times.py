@@ -22,6 +22,7 @@ LATENCY: Final = Metric(
     summary="typical and worst case latency, at the throughput and below it",
     title="Delay of a frame",
     source="RFC 8219 section 7.2",
+    term="Latency",
     better="lower",
     does="delays a frame by {value} (median)",
     best="delays frames least",
@@ -34,7 +35,6 @@ LATENCY: Final = Metric(
     ),
     value_figure="typical_latency_us",
     sampled_between=("typical_latency_lowest_us", "typical_latency_highest_us"),
-    moved_by=frozenset(),
 )
 
 FIRST_PACKET_DELAY: Final = Metric(
@@ -77,7 +77,6 @@ PDV: Final = Metric(
     best="varies delays least",
     value_figure="pdv_us",
     sampled_between=("pdv_lowest_us", "pdv_highest_us"),
-    moved_by=frozenset(),
 )
 
 IPDV: Final = Metric(
@@ -90,7 +89,6 @@ IPDV: Final = Metric(
     does="varies the delay from frame to frame by {value}",
     best="varies delays from frame to frame least",
     value_figure="ipdv_spread_us",
-    moved_by=frozenset(),
 )
 
 RESET: Final = Metric(
@@ -108,7 +106,6 @@ RESET: Final = Metric(
             "surviving_percent", "connections that survive", "%", answer="{} %{range} of the connections survive"
         ),
     ),
-    moved_by=frozenset(),
 )
 
 SYSTEM_RECOVERY: Final = Metric(
@@ -138,6 +135,5 @@ COST: Final = Metric(
     does="takes {number} times the CPU time of plain forwarding for a frame",
     criterion=Criterion(tolerant=""),
     best="takes least CPU time for a frame",
-    moved_by=frozenset(),
     follows_host=False,
 )

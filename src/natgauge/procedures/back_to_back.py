@@ -1,24 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Back-to-back frames (RFC 9004, which updates RFC 2544 section 26.4): the longest burst that loses nothing.
 
-Frames leave as fast as the tester sends them, over established connections and after a silence; the burst's length is
-searched. The additional length of bursts faster than the throughput shows how much the device buffers:
+docs/method/back-to-back.md has the method. The additional length of bursts faster than the throughput shows how much
+the device buffers:
 
 * implied buffer time = average burst / rate of the burst (RFC 9004 section 6);
 * corrected buffer time = implied * (1 - throughput / rate of the burst), as frames leave while others come. The
   throughput is known within the error of its search. Near the rate of the burst that moves this time by a multiple, so
   it has both ends.
 
-The benchmark of RFC 9004 is the mean of the repetitions. In `shared` placement there are no queues before the device,
-so there is nothing to measure. The tester is late at the start of a burst, so a short burst is slower than its rate;
-the result reports the actual rate. A pass of a burst that was too slow proves nothing. Neither does a burst that lost
-no more frames than the device would have forwarded while it waited for a late sender. If the device forwards as fast as
-the burst, bursts have no longest length; a note reports that.
-
-Each burst has a phase 1 of its own, which takes most of a trial's time. So the search begins at the length that should
-fill the queue before the device. A failed burst gives the next length: the device returns at least the number of frames
-of the longest burst without loss. Metrics that must be measured first have a share of the time; the bursts have the
-rest. So the result is at least a bound.
+The benchmark of RFC 9004 is the mean of the repetitions. Each burst has a phase 1 of its own, which takes most of a
+trial's time, so the search begins near its end, and metrics that must be measured first have a share of the time only.
 """
 
 from __future__ import annotations
@@ -29,10 +21,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_percent
 from natgauge.figure_text import number as written
-from natgauge.inputs.checks import paced
+from natgauge.inputs.checks import paced, wrong
 from natgauge.inputs.input import chosen
 from natgauge.metrics.loads import BACK_TO_BACK
 from natgauge.notes import Note
@@ -89,14 +80,9 @@ class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.placement == "shared":
-            raise UsageError(
-                "placement: shared has no queue before the device, so a burst says nothing; choose isolated",
-                at="placement",
-            )
+            raise wrong("placement", "shared has no queue before the device, so a burst says nothing; choose isolated")
         if not self.is_balanced:
-            raise UsageError(
-                "down share: a burst has equally many frames in each direction; leave it out", at="down_share"
-            )
+            raise wrong("down_share", "a burst has equally many frames in each direction; leave it out")
 
     @property
     def unused(self) -> dict[str, str]:
@@ -152,8 +138,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
             f"the burst is of less than {written(repetition.upper)} frames; "
             f"{written(self.late)} and less could not be sent at their rate"
         )
-        note = Note("undecided", text)
-        return replace(repetition, limited_by="tester", notes=(*repetition.notes, note))
+        return replace(repetition, limited_by="tester").adding(Note("undecided", text))
 
     def _slowed_down(self) -> list[Attempt]:
         """Lower the rate to what the tester reaches in this lab; the bursts that were too slow."""
@@ -182,19 +167,21 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         return {**figures, "corrected_buffer_seconds": corrected, "corrected_buffer_least_seconds": least}
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
-        rates = [repetition.figures[SENT_RATE] for repetition in measurements if SENT_RATE in repetition.figures]
-        sent = statistics.fmean(rates) if rates else self.rate
+        found = [repetition for repetition in measurements if SENT_RATE in repetition.figures]
+        sent = statistics.fmean(each.figures[SENT_RATE] for each in found) if found else self.rate
         meant = "" if self.rate == self._meant else f", as the tester did not reach {written(self._meant)}"
-        sent_rate = f", really sent at {written(sent)} ({in_percent(sent / self.rate)})" if rates else ""
+        sent_rate = f", really sent at {written(sent)} ({in_percent(sent / self.rate)})" if found else ""
         late = f"bursts of {written(self.late)} frames and less could not be sent at their rate"
         throughput = "not known" if self.throughput is None else f"{written(self.throughput)} {self.settings.rate_unit}"
         bursts_at = (
             f"bursts at {written(self.rate)} {self.settings.rate_unit}{sent_rate}{meant}; throughput {throughput}"
         )
-        found = [repetition for repetition in measurements if SENT_RATE in repetition.figures]
+        notes = [Note("method", bursts_at)]
+        if found:
+            bursts, longest = [each.value for each in found], statistics.fmean(map(_longest, found))
+            notes += buffer_notes(bursts, sent, self.throughput, self.throughput_upper, longest=longest)
         return [
-            Note("method", bursts_at),
-            *(_of_buffer(found, sent, self.throughput, self.throughput_upper) if found else ()),
+            *notes,
             *([Note("tester", late)] if self.late else ()),
             *repetitions_note(self.settings, RFC_REPETITIONS, "RFC 9004 section 5"),
             *tolerance_note(self.settings.loss_tolerance),
@@ -261,9 +248,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
 
     def _sent_rate(self, repetition: Measurement) -> float:
         """The lowest rate in frames/s at which the burst that is the answer was really sent."""
-        passed = [attempt.outcome for attempt in repetition.attempts if attempt.load == repetition.value]
-        shares = [_share_of_rate(outcome) for outcome in passed if outcome.verdict is Verdict.PASS]
-        return self.rate * min(shares, default=1.0)
+        return self.rate * min(map(_share_of_rate, repetition.passed), default=1.0)
 
 
 def _least_received(outcome: Trial) -> float | None:
@@ -302,15 +287,6 @@ def _longest(found: Measurement) -> float:
     if found.limited_by in NO_DEVICE and (found.limited_by != "time" or found.upper is None):
         return math.inf
     return found.upper or found.value
-
-
-def _of_buffer(
-    found: Sequence[Measurement], rate: float, throughput: float | None, throughput_upper: float | None
-) -> list[Note]:
-    """Return `buffer_notes` of the repetitions that have a burst, at least one."""
-    longest = [_longest(each) for each in found]
-    bursts = [each.value for each in found]
-    return buffer_notes(bursts, rate, throughput, throughput_upper, longest=statistics.fmean(longest))
 
 
 def buffer_notes(

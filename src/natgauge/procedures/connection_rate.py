@@ -1,17 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maximum connection establishment rate (RFC 9693 section 4.5).
-
-One trial: the table is empty, the Initiator sends N frames with N different four tuples at R frames/s, and passes when
-all N arrive at the Responder. N is fixed, so a trial lasts N/R. Binary search finds the highest R.
+"""Maximum connection establishment rate (RFC 9693 section 4.5); docs/method/connection-rate.md has the method.
 
 A forwarded frame counts as an established connection (RFC 9693 section 4.6). Where the device reports its own count,
-the verdict of the trial compares the two.
-
-With TCP the last message of the handshake is the frame that must arrive. `kit.result.device_figures` adds the device's
-own count of open connections.
-
-With order with-replacement phase 1 draws its four tuples, `draws` times. Then not every frame opens a connection: the
-result has the expected number of connections, and the device's own count if it has one.
+the verdict of the trial compares the two. With TCP the last message of the handshake is the frame that must arrive.
 
 A short trial favours a device with queues before it; `kit.search.queues` limits this effect. In `shared` placement the
 tolerated lag has the same effect; `kit.search.late_frames` limits it, and refuses trials that would be too short.
@@ -19,13 +10,12 @@ tolerated lag has the same effect; `kit.search.late_frames` limits it, and refus
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from natgauge.errors import UsageError
 from natgauge.figure_text import number as written
+from natgauge.inputs.checks import wrong
 from natgauge.metrics.connections import CONNECTION_RATE, CONNECTIONS_COUNTED, CONNECTIONS_EXPECTED
 from natgauge.notes import Note
-from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.draws import DrawSettings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.device_figures import with_handshakes
@@ -33,8 +23,7 @@ from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings, expected_rate
-from natgauge.trials import Trial
-from natgauge.words import DRAWN, Verdict
+from natgauge.words import DRAWN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +38,7 @@ class ConnectionRateSettings(DrawSettings, SearchSettings):
         if self.order == DRAWN:
             return
         if self.draws is not None:
-            raise UsageError(
-                f"draws: order {self.order} draws nothing; leave draws out, or choose order {DRAWN}", at="draws"
-            )
+            raise wrong("draws", f"order {self.order} draws nothing; leave draws out, or choose order {DRAWN}")
         # Nothing is drawn from them, so they move no figure.
         object.__setattr__(self, "four_tuples", None)
 
@@ -62,18 +49,10 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
     def __init__(self, runner: TrialRunner, settings: ConnectionRateSettings) -> None:
         super().__init__(runner, settings)
         self.expected = expected_rate(runner, settings, "new")
-        self._counted: dict[float, int] = {}
 
     def search_once(self, known: float | None) -> Measurement:
-        self._counted.clear()
         repetition = with_handshakes(super().search_once(known))
         return repetition if self.settings.order != DRAWN else self._with_drawn(repetition)
-
-    def probe(self, rate: float, _short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
-        outcome = super().probe(rate, _short, bounds)
-        if outcome.verdict is Verdict.PASS and outcome.table_count is not None:
-            self._counted[rate] = outcome.table_count
-        return outcome
 
     def length(self) -> late_frames.Length:
         return late_frames.of_connections(
@@ -82,18 +61,17 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
 
     def _with_drawn(self, repetition: Measurement) -> Measurement:
         """Add the expected number of connections, and the counted number of the trial that gave the value."""
-        settings, counted = self.settings, self._counted.get(repetition.value)
+        settings = self.settings
+        counted = [trial.table_count for trial in repetition.passed if trial.table_count is not None]
         figures = {CONNECTIONS_EXPECTED: settings.expected_connections}
         text = (
             f"{settings.phase1_frames} draws out of {settings.space} four tuples open "
             f"{written(settings.expected_connections)} connections on average"
         )
-        if counted is not None:
-            figures[CONNECTIONS_COUNTED] = float(counted)
-            text += f"; the device counted {counted}"
-        return replace(
-            repetition, figures={**repetition.figures, **figures}, notes=(*repetition.notes, Note("method", text))
-        )
+        if counted:
+            figures[CONNECTIONS_COUNTED] = float(counted[-1])
+            text += f"; the device counted {counted[-1]}"
+        return repetition.adding(Note("method", text), **figures)
 
 
 PROCEDURE = Procedure(

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cost: the device's work for one frame, compared with plain forwarding of the same frames.
 
-It is in no standard. Rates of the same gateway differ from hour to hour by as much as the host does. Here device, plain
-forwarding and a cable are visited in turn, a fraction of a millisecond each, on one core: what slows one slows all. The
-cable is the tester's own work; it is taken off both. What is left of the device, over what is left of plain forwarding,
-is the answer: 1.62 says that the device works 1.62 times as long for a frame as plain forwarding does.
-
-A device between two address families is compared with the mean of IPv6 and IPv4 forwarding.
+docs/method/comparison.md has the method. Rates of the same gateway differ from hour to hour by as much as the host
+does. Here device, plain forwarding and a cable are visited in turn, a fraction of a millisecond each, on one core: what
+slows one slows all.
 """
 
 from __future__ import annotations

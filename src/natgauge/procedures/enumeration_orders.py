@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Orders of enumeration compared: what RFC 9693 section 4.4 asks of phase 1, and what happens without it.
 
-Phase 1 must open a new connection with every frame, so its four tuples must all differ: a pseudorandom permutation
-does that, and so does counting. Independent random draws do not: of S four tuples, N draws hit S * (1 - (1 - 1/S)^N),
-for N = S a share of 1 - 1/e = 63.2 %, and of the last frames only 1/e = 36.8 % open a connection. So the rate that is
-measured with draws is a mixture of opening and forwarding.
-
-For each order the connection rate is searched, and a trial at a safe share of it counts the connections that there
-really are, by the device's own count. The share of new connections among the last frames of the draws comes from a
-second trial with a few frames less and the same seed. `draws` may exceed the number of four tuples.
+docs/method/enumeration-orders.md has the method. Of the last of N = S random draws only 1/e = 36.8 % open a connection,
+so the rate that is measured with draws is a mixture of opening and forwarding. The share of new connections among the
+last frames of the draws comes from a second trial with a few frames less and the same seed.
 """
 
 from __future__ import annotations
@@ -42,6 +37,9 @@ ENDING_SHARE = 0.02
 class EnumerationOrdersSettings(DrawSettings, Phase1Settings, SearchSettings):
     """Settings of the comparison; draws are those of the one order that draws."""
 
+    always_draws = True
+    measures_connection_rate = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.four_tuples is not None:
@@ -51,16 +49,6 @@ class EnumerationOrdersSettings(DrawSettings, Phase1Settings, SearchSettings):
     def unused(self) -> dict[str, str]:
         """The connection rate: each order has one of its own."""
         return super().unused | {"connection_rate": "that of each order is measured"}
-
-    @property
-    def always_draws(self) -> bool:
-        """True: one of the orders draws."""
-        return True
-
-    @property
-    def measures_connection_rate(self) -> bool:
-        """True: each order has a connection rate."""
-        return True
 
 
 class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):

@@ -1,20 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expiry rate: how fast a device rids itself of connections that time out.
+"""Expiry rate: how fast a device rids itself of connections that time out; docs/method/tear-down.md has the method.
 
-It is not in RFC 9693, whose tear-down rate (section 4.8) is of a command.
-
-N connections are established and left alone; the device's own count is read until it is 0. The rate is taken between
-90 % and 10 % of N, so that neither the spread of the time-outs' starts nor the last stragglers count.
-
-TCP connections may be left in another state than established (`state`): half-open, closed by both FINs, or reset. The
-device gives each state a time-out of its own.
+The rate is taken between 90 % and 10 % of N, so that neither the spread of the time-outs' starts nor the last
+stragglers count.
 
 A device may count a connection that has timed out until it inspects its table. Linux does so about once a minute, so
 the count must be read for that much longer than the time-outs, and the rate is that of the inspection. It depends on
 when the inspection falls, so one repetition says nothing of another one.
-
-A device whose timers are exact forgets connections as fast as they were opened, or closed, and says no more of itself
-than that it can. Such a rate is the tester's.
 """
 
 from __future__ import annotations
@@ -22,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent, number
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability, CountAt
 from natgauge.metrics.connections import EXPIRY
@@ -63,10 +56,10 @@ class ExpirySettings(Phase1Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.connections < LEAST_CONNECTIONS:
-            raise UsageError(
-                f"connections: {self.connections}: the expiry of so few says when each was opened, not how fast the "
-                f"device forgets; give {LEAST_CONNECTIONS} or more",
-                at="connections",
+            raise wrong(
+                "connections",
+                f"{self.connections}: the expiry of so few says when each was opened, not how fast the device forgets; "
+                f"give {LEAST_CONNECTIONS} or more",
             )
 
     @property
@@ -126,24 +119,23 @@ class _Expiry(HeldConnections[ExpirySettings]):
         longest = readings[ended].seconds - readings[begun - 1].seconds
         shortest = readings[ended - 1].seconds - readings[begun].seconds
         figures["rate_lowest"] = fallen / longest
+        begun_in, taken, notes = fallen * _interval(outcome), end - begin, list[Note]()
         if shortest <= 0:
+            taken = longest
             text = (
                 f"the count fell from {in_percent(FROM_SHARE)} to {in_percent(TO_SHARE)} within {longest:.2g} s, in "
                 "which it was read too seldom to see how fast; the rate is at least this"
             )
-            return self.measurement(
-                fallen / longest, figures=figures, notes=[Note("between readings", text)], series=rows
-            )
-        begun_in = fallen * _interval(outcome)
-        if abs(end - begin - begun_in) <= AS_OPENED * begun_in:
+            notes.append(Note("between readings", text))
+        elif abs(taken - begun_in) <= AS_OPENED * begun_in:
             text = (
                 f"the connections expired as fast as the tester began their time-outs, {number(fallen / begun_in)} "
                 "connections/s: exact timers do that, and the device may be faster"
             )
-            notes = [Note("as fast as opened", text)]
-            return self.measurement(fallen / (end - begin), figures=figures, notes=notes, series=rows)
-        figures["rate_highest"] = fallen / shortest
-        return self.measurement(fallen / (end - begin), figures=figures, series=rows)
+            notes.append(Note("as fast as opened", text))
+        else:
+            figures["rate_highest"] = fallen / shortest
+        return self.measurement(fallen / taken, figures=figures, notes=notes, series=rows)
 
 
 def _interval(outcome: Trial) -> float:

@@ -112,12 +112,12 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
                 missing = ", ".join(f"{load * 100:g} %" for load in every[number:])
                 self.repetition_notes.append(left_out(f"the loads {missing}", error))
                 break
-            own = {**self._figures(opened, "first", share), **self._figures(used, "later", share)}
+            own = {**self._figures(opened, "first", share, is_value=not figures), **self._figures(used, "later", share)}
             if not figures and opened is not None:
                 figures = {**own, **_TIMING.of_headline(opened.delays.values())}
                 if opened.verdict is Verdict.FAIL:
                     self.repetition_notes.append(too_high_note(opened, share, deciding_counts(opened)))
-            if opened is not None:
+            if opened is not None and opened.delays:
                 rows.append({"load_percent": share * 100, "rate": rate, "verdict": str(opened.verdict), **own})
         return self.measurement(figures["first_typical_us"], figures=figures, series=rows)
 
@@ -161,14 +161,19 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
             *unseen_stalls_note(placement, settings.trial_seconds, longer_trials),
         ]
 
-    def _figures(self, outcome: Trial | None, which: str, share: float) -> dict[str, float]:
-        """The figures of the timed frames of a trial, and its loss; a note where frames were due in stalls."""
+    def _figures(self, outcome: Trial | None, which: str, share: float, *, is_value: bool = False) -> dict[str, float]:
+        """The figures of the timed frames of a trial, and its loss; a note where none came, or they were due in stalls.
+
+        Where none came in the trial of the value, there is no value.
+        """
         if outcome is None:
             return {}
         if not outcome.delays:
-            raise BrokenError(
-                f"{FIRST_PACKET_DELAY.name}: no {which} frame came back at {100 * share:g} %: {outcome.reason}"
-            )
+            text = f"no {which} frame came back at {100 * share:g} %: {outcome.reason}"
+            if is_value:
+                raise BrokenError(f"{FIRST_PACKET_DELAY.name}: {text}")
+            self.repetition_notes.append(Note("device", text))
+            return {}
         (delays,) = outcome.delays.values()
         for name, value, without in _TIMING.moved(outcome):
             rest = "unknown" if without is None else f"{written(without)} us"

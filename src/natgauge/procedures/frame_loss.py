@@ -1,14 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frame loss rate (RFC 2544 section 26.3): share of lost frames by rate, over established connections.
+"""Frame loss rate (RFC 2544 section 26.3): share of lost frames by rate; docs/method/frame-loss.md has the method.
 
-The first trial runs at 100 % of the highest rate, each following one a step lower, until two in a row lose nothing.
-Below the last step the rate is halved, so the series always reaches the device's own range. Each trial has a phase 1
-of its own (RFC 9693 section 4.7).
-
-RFC 2544's 100 % is the medium's; between namespaces there is none, and the tester's own highest rate takes its place.
-In `shared` placement an overloaded device slows the sender down, and may lose frames. There 100 % is twice the
-throughput, and the value is the share of the offered rate that was not forwarded: frames that were lost, and frames
-that the slowed sender could not send in time.
+Below the last step the rate is halved, so the series always reaches the device's own range. In `shared` placement an
+overloaded device slows the sender down, and may lose frames, so the value contains what was not sent in time.
 """
 
 from __future__ import annotations
@@ -18,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from natgauge.errors import BrokenError
 from natgauge.figure_text import number as written
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import chosen
@@ -115,6 +110,8 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
                 continue
             if not outcome.phase2:
                 # Nothing was offered, so there is no share (RFC 2544 section 26.3).
+                if not rows:
+                    raise BrokenError(f"{FRAME_LOSS.name}: no frame was offered at the highest rate: {outcome.reason}")
                 text = f"loads of {written(rate)} {settings.rate_unit} and less are left out: {outcome.reason}"
                 self.repetition_notes.append(Note("device", text))
                 break

@@ -7,12 +7,13 @@ A pair of which one frame was lost has no difference (RFC 5481 section 4.1); the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability
 from natgauge.metrics.times import IPDV
-from natgauge.procedures.kit.measure.delay_metrics import DelaySettings, Timing, delays_read_by
+from natgauge.procedures.kit.measure.delay_metrics import DelaySettings, TimedTrials, Timing
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.delay_statistics import TYPICAL, percentile_within
 from natgauge.trials import TrialPlan
@@ -52,5 +53,5 @@ PROCEDURE = Procedure(
     IPDV,
     settings=IpdvSettings,
     # One frame may have waited behind an earlier one, and the next one before a later one.
-    start=delays_read_by(Timing(IPDV.name, IPDV.value_figure, read, EXTREMES, waits=2, of_slowest=True)),
+    start=partial(TimedTrials, timing=Timing(IPDV.name, IPDV.value_figure, read, EXTREMES, waits=2, of_slowest=True)),
 )

@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Latency (RFC 8219 section 7.2): typical latency is the median, worst case latency the 99.9th percentile.
 
-There are two methods (the setting `way`):
-
-* `every-frame`: every frame of phase 2 is timed. With 500 tags the 99.9th percentile is the maximum; with every frame
-  it is a percentile.
-* `rfc8219`: to the letter, a stream of at least 120 s of which 500 or more frames after the first 60 s are timed.
-
-At the throughput rate the smallest disturbance overloads the device, so lower loads are measured too. A delay runs
-from the sending of a frame to its arrival, as for devices that store and forward (RFC 1242 section 3.8). The tester's
-own delay is reported, not subtracted.
+docs/method/delays.md has the method. With 500 tags the 99.9th percentile is the maximum; with every frame it is a
+percentile. At the throughput rate the smallest disturbance overloads the device, so lower loads are measured too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from natgauge.delays import Delays
@@ -22,7 +16,7 @@ from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.times import LATENCY, RFC_TAGS
-from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, DelaySettings, Timing, delays_read_by
+from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, DelaySettings, TimedTrials, Timing
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.delay_statistics import TYPICAL, WORST_CASE, percentile_within, typical_ends
 from natgauge.trials import TrialPlan
@@ -85,7 +79,9 @@ def read(delays: Delays) -> dict[str, float]:
 PROCEDURE = Procedure(
     LATENCY,
     settings=LatencySettings,
-    start=delays_read_by(Timing(LATENCY.name, LATENCY.value_figure, read, PERCENTILES, OTHERS, typical_ends)),
+    start=partial(
+        TimedTrials, timing=Timing(LATENCY.name, LATENCY.value_figure, read, PERCENTILES, OTHERS, typical_ends)
+    ),
     profiles={
         "quick": {"loads": "100%,50%"},
         # RFC 8219 section 7.2: 500 tags of a stream of 120 s, at the throughput.

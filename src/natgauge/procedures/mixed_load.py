@@ -1,26 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixed load: the highest frame rate over open connections while new ones are opened and the oldest leave.
 
-One trial: phase 1 opens N connections at a safe rate. In phase 2 both directions send as in a throughput trial, c new
-connections are opened a second, and as many of the oldest leave. It passes when every frame and every new connection
-arrived. The binary search finds the highest frame rate r of each direction. Either c is fixed, or it grows with the
-frames: c = s * r * directions. N is fixed, or N = c * L, for connections that live for L seconds.
-
-So a series over `new_rate` is the throughput at several rates of new connections: what one costs the other.
+docs/method/mixed-load.md has the method. A series over `new_rate` is the throughput at several rates of new
+connections: what one costs the other.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from natgauge.churn import leaving, most_new
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_full, number
-from natgauge.inputs.checks import MOST_RATE, in_range
+from natgauge.inputs.checks import MOST_RATE, in_range, wrong
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.loads import MIXED_LOAD, NEW_SHARE
@@ -31,7 +27,7 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.rate_search import SearchSpan
+from natgauge.procedures.kit.search.binary_search import SearchSpan
 from natgauge.subscriber_profiles import ROUND_TRIP_SECONDS
 from natgauge.words import Transport, sending
 
@@ -44,12 +40,7 @@ LONGEST_LIFE_SECONDS: Final = 86_400.0
 
 @dataclass(frozen=True, kw_only=True)
 class MixedLoadSettings(MixedSettings):
-    """Settings of the mixed load.
-
-    Attributes:
-        new_share: new connections for each frame of both directions; None = 1 %, or what `new_rate` says.
-        life_seconds: how long each connection is open; None = all N are open at every rate.
-    """
+    """Settings of the mixed load; `new_share` None = 1 %, or what `new_rate` says."""
 
     new_rate: float | None = chosen(
         None,
@@ -83,18 +74,17 @@ class MixedLoadSettings(MixedSettings):
         if self.new_rate is None:
             return
         if self.new_share is not None:
-            raise UsageError(
-                f"new share: {self.new_share:g}, but new rate is {self.new_rate:g} connections/s at every frame rate; "
-                "leave one of both out",
-                at="new_share",
+            raise wrong(
+                "new_share",
+                f"{self.new_share:g}, but new rate is {self.new_rate:g} connections/s at every frame rate; leave one "
+                "of both out",
             )
         if not self.new_rate and self.floods:
-            raise UsageError(
-                f"flood share: {self.flood_share:g} of all new connections, but none is new; leave one of both out",
-                at="flood_share",
+            raise wrong(
+                "flood_share", f"{self.flood_share:g} of all new connections, but none is new; leave one of both out"
             )
         if not self.new_rate and self.life_seconds is not None:
-            raise UsageError("life seconds: no connection is new, so none leaves; leave it out", at="life_seconds")
+            raise wrong("life_seconds", "no connection is new, so none leaves; leave it out")
         self._refuse_few_four_tuples(0.0, "new_rate")
 
     def refuse_unlike(self, sources: int, timeout: int | None) -> None:
@@ -126,16 +116,16 @@ class MixedLoadSettings(MixedSettings):
         if self.new_rate == 0 or self.life_seconds is not None:
             return
         if self.connections < LEAST_OPEN:
-            raise UsageError(
-                f"connections: {self.connections}, but fewer than {LEAST_OPEN} open ones cannot be replaced while some "
-                "get frames; give more",
-                at="connections",
+            raise wrong(
+                "connections",
+                f"{self.connections}, but fewer than {LEAST_OPEN} open ones cannot be replaced while some get frames; "
+                "give more",
             )
         if self.new_rate is not None and self.new_rate > self.most_new:
-            raise UsageError(
-                f"new rate: {self.new_rate:g} connections/s, but {self.connections} open ones can be replaced by no "
-                f"more than {self.most_new:,.0f}/s while some get frames; give a lower one, or more connections",
-                at="new_rate",
+            raise wrong(
+                "new_rate",
+                f"{self.new_rate:g} connections/s, but {self.connections} open ones can be replaced by no more than "
+                f"{self.most_new:,.0f}/s while some get frames; give a lower one, or more connections",
             )
 
     def needs(self) -> frozenset[Ability]:
@@ -227,7 +217,7 @@ class _MixedLoad(MixedLoad[MixedLoadSettings]):
             f"{first} connections were open instead of {number(load.open)}, each for {number(first / load.new)} s: "
             "with fewer, none would get frames while they are replaced"
         )
-        return replace(repetition, notes=(*repetition.notes, Note("method", text)))
+        return repetition.adding(Note("method", text))
 
     def span(self) -> SearchSpan:
         top = self.top

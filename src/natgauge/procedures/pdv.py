@@ -8,10 +8,11 @@ Every frame of phase 2 is timed. Lost frames have no delay and are left out; the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from natgauge.delays import Delays
 from natgauge.metrics.times import PDV
-from natgauge.procedures.kit.measure.delay_metrics import DelaySettings, Timing, delays_read_by
+from natgauge.procedures.kit.measure.delay_metrics import DelaySettings, TimedTrials, Timing
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.delay_statistics import (
     WORST_CASE,
@@ -39,7 +40,10 @@ PROCEDURE = Procedure(
     PDV,
     settings=PdvSettings,
     # The percentile decides for both: of a variation much smaller than the delays a bucket is more than 1 %.
-    start=delays_read_by(
-        Timing(PDV.name, PDV.value_figure, read, ("delay_99_9_us",), ("pdv_us",), ends_of_variation, of_slowest=True)
+    start=partial(
+        TimedTrials,
+        timing=Timing(
+            PDV.name, PDV.value_figure, read, ("delay_99_9_us",), ("pdv_us",), ends_of_variation, of_slowest=True
+        ),
     ),
 )

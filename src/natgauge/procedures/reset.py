@@ -1,29 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reset time (RFC 6201, required by RFC 8219 section 7.7): how long a restarted device forwards no frames.
 
-Both sides send at half of the throughput while the device is restarted: its process by natgauge, or whatever the user's
-command resets. RFC 6201 requires resets of the operating system, the hardware and the power; that of a process is
-optional. The device's connections are lost then. Frames of the Initiator come through as soon as the device forwards
-again, but frames of the Responder only after a frame of the Initiator has opened their connection again. So there are
-two instants, and both are reported.
+docs/method/recovery.md has the method. A restarted device has lost its connections. Frames of the Initiator come
+through as soon as it forwards again, but frames of the Responder only after a frame of the Initiator has opened their
+connection again. So there are two instants, and both are reported.
 
 There are two methods: time stamps (longest silence at the receiver, RFC 6201 section 3.2) and loss (lost frames / the
 offered rate). If single frames are lost in addition, or connections come back one by one, the second result is longer.
 A silence that lost no frame is none of a reset: frames were late, or seldom. Nor is one that a stall of this host
-explains or hides, unless the stall began while the device was restarted: such a trial is repeated. Nor are losses
-more than 10 ms from the command, unless chance makes their longest run in under 1 % of trials: links and hosts lose
-frames one by one, too.
+explains or hides, unless the stall began while the device was restarted: such a trial is repeated.
 
-Another gateway may take over instead ("failover", in no standard). Then there is a second trial, for which the command
-runs again, so it has to move the traffic from whichever gateway has it. The Responder alone sends, as in downloads, to
-the outside addresses and ports that it learned in phase 1. Nothing opens a connection again, so a frame arrives only if
-the other gateway has its connection with the same outside address and port. All connections have equally many frames,
-so the share of the frames that arrive after the silence is that of connections that survive. Where a loss is tolerated,
-a trial without the command has the share that arrives anyway.
+After a failover nothing opens a connection again, so a frame of the Responder arrives only if the other gateway has its
+connection with the same outside address and port. All connections have equally many frames, so the share of the frames
+that arrive after the silence is that of connections that survive. Where a loss is tolerated, a trial without the
+command has the share that arrives anyway.
 
-The trial is meant to lose frames, so its verdict is FAIL, and the counts give the result. If a device restores its
-rules only after it forwards again, frames leak in between: these untranslated frames do not count as forwarded, but are
-reported.
+The trial is meant to lose frames, so its verdict is FAIL, and the counts give the result.
 """
 
 from __future__ import annotations
@@ -33,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError
 from natgauge.figure_text import at_most, in_percent, number, with_noun
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
@@ -116,37 +108,37 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.foreground_share < 1:
-            raise UsageError(
-                f"foreground share: {in_percent(self.foreground_share)}: native IPv6 may come through while nothing is "
-                "translated, and would end the silence; leave it out",
-                at="foreground_share",
+            raise wrong(
+                "foreground_share",
+                f"{in_percent(self.foreground_share)}: native IPv6 may come through while nothing is translated, and "
+                "would end the silence; leave it out",
             )
         if self.before_seconds >= self.trial_seconds:
-            raise UsageError(
-                f"before seconds: {self.before_seconds:g} s leave nothing of the trial's {self.trial_seconds:g} s; "
-                "give more trial seconds",
-                at="before_seconds",
+            raise wrong(
+                "before_seconds",
+                f"{self.before_seconds:g} s leave nothing of the trial's {self.trial_seconds:g} s; give more trial "
+                "seconds",
             )
         if self.reset_command is None and self.reset_kind != "process":
-            raise UsageError(
-                f"reset kind: {self.reset_kind}: natgauge resets a process only; give --reset-command, a shell command "
-                "on this host",
-                at="reset_kind",
+            raise wrong(
+                "reset_kind",
+                f"{self.reset_kind}: natgauge resets a process only; give --reset-command, a shell command on "
+                "this host",
             )
         if self.reset_command is not None and not self.reset_command.strip():
             raise wrong("reset_command", "is empty; name a shell command, or leave it out")
         if self.power_off_seconds and self.reset_kind != "power":
-            raise UsageError(
-                f"power off seconds: {self.power_off_seconds:g}: a reset of the {self.reset_kind} leaves the power on; "
-                "leave it out, or give --reset-kind power",
-                at="power_off_seconds",
+            raise wrong(
+                "power_off_seconds",
+                f"{self.power_off_seconds:g}: a reset of the {self.reset_kind} leaves the power on; leave it out, or "
+                "give --reset-kind power",
             )
 
         if self.before_seconds + self.power_off_seconds >= self.trial_seconds:
-            raise UsageError(
-                f"power off seconds: {self.power_off_seconds:g} s leave nothing of the {self.trial_seconds:g} s "
-                f"of the trial after {self.before_seconds:g} s before the reset; give more trial seconds",
-                at="power_off_seconds",
+            raise wrong(
+                "power_off_seconds",
+                f"{self.power_off_seconds:g} s leave nothing of the {self.trial_seconds:g} s of the trial after "
+                f"{self.before_seconds:g} s before the reset; give more trial seconds",
             )
 
     def needs(self) -> frozenset[Ability]:
@@ -184,7 +176,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
         restart = _restart_of(outcome)
         off = self.settings.power_off_seconds
         figures: dict[str, float] = {"restart_ms": (restart.ended - restart.began) * 1000}
-        silences, outages = {}, []
+        silences, outages = list[float](), list[Outage]()
         notes = _repeats(tried)
         lost = any(_interrupted(counts, resets[direction]) for direction, counts in outcome.phase2.items())
         notes += _strays(outcome, resets) if lost else [self._no_outage(outcome, resets)]
@@ -192,21 +184,21 @@ class _ResetTime(HeldConnections[ResetSettings]):
             who, name, reset = origin(direction), direction.value, resets[direction]
             if lost and not _interrupted(counts, reset):
                 # The other direction was interrupted for longer than the gap between two frames, this one was not.
-                begin = end = reset.began
+                silence = _Span(reset.began, reset.began)
             else:
-                begin, end = _silence(who, counts, reset)
+                silence = _silence(who, counts, reset)
                 notes += _late(who, counts, reset)
-            if end - begin < off:
+            if silence.seconds < off:
                 raise BrokenError(
-                    f"{RESET}: the silence {who} lasted {end - begin:.3g} s, less than the power was off, "
+                    f"{RESET}: the silence {who} lasted {silence.seconds:.3g} s, less than the power was off, "
                     f"{off:g} s; see what the reset command does"
                 )
-            silences[direction] = end - begin - off
-            if end > begin:
-                outages.append(Outage(begin - reset.began, end - begin, lost=lost))
-            figures[f"silence_ms_from_{name}"] = silences[direction] * 1000
+            silences.append(silence.seconds - off)
+            if silence.seconds > 0:
+                outages.append(Outage(silence.begin - reset.began, silence.seconds, lost=lost))
+            figures[f"silence_ms_from_{name}"] = silences[-1] * 1000
             if lost:
-                figures[f"back_after_ms_from_{name}"] = (end - reset.began - off) * 1000
+                figures[f"back_after_ms_from_{name}"] = (silence.end - reset.began - off) * 1000
             figures[f"loss_ms_from_{name}"] = (counts.lost / reset.rate - off) * 1000
             figures[f"untranslated_frames_from_{name}"] = float(counts.untranslated)
             if counts.untranslated:
@@ -221,7 +213,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
                 figures["surviving_percent"] = share * 100
         # A silence of frames that were only late is the tester's or its host's: the outage was no longer.
         limit: LimitedBy = "device" if lost and tried.decided else "host"
-        return self.measurement(max(silences.values()) * 1000, limited_by=limit, figures=figures, notes=notes)
+        return self.measurement(max(silences) * 1000, limited_by=limit, figures=figures, notes=notes)
 
     def _restarted(self) -> Trial:
         """Run a trial in which the device is restarted."""
@@ -265,20 +257,21 @@ class _ResetTime(HeldConnections[ResetSettings]):
     def _surviving_share(self, outage: Outage) -> float | Note:
         """Return the share of the connections that still let frames of the Responder in after a failover."""
         settings, rate = self.settings, self.rate
-        # One side sends all frames, however they are shared otherwise.
-        down = replace(settings, directions="down", down_share=0.5).phase2(rate, settings.trial_seconds)
-        plan = replace(settings.reset_plan(self.preparation.rate, rate), phase2=down)
-        outcome = self.must(rate, plan, 1)
+        outcome = self._of_responder(settings.reset_plan(self.preparation.rate, rate), settings.trial_seconds)
         usual = self._usual_share() if settings.loss_tolerance else 1.0
         return surviving_share(outcome, settings.trial_seconds, rate, outage, usual)
 
+    def _of_responder(self, plan: TrialPlan, seconds: float) -> Trial:
+        """Run a trial in which the Responder alone sends."""
+        # One side sends all frames, however they are shared otherwise.
+        down = replace(self.settings, directions="down", down_share=0.5).phase2(self.rate, seconds)
+        return self.must(self.rate, replace(plan, phase2=down), 1)
+
     def _usual_share(self) -> float:
         """Return the share of the Responder's frames that arrive while nothing is moved."""
-        settings, rate = self.settings, self.rate
-        seconds = settings.before_seconds
-        down = replace(settings, directions="down", down_share=0.5).phase2(rate, seconds)
-        plan = replace(settings.plan(self.preparation.rate, rate, seconds), phase2=down)
-        counts = self.must(rate, plan, 1).phase2[Direction.RESPONDER]
+        seconds = self.settings.before_seconds
+        plan = self.settings.plan(self.preparation.rate, self.rate, seconds)
+        counts = self._of_responder(plan, seconds).phase2[Direction.RESPONDER]
         if not counts.received_frames:
             raise BrokenError(f"{RESET}: nothing came from the Responder while nothing was moved")
         return counts.received_frames / counts.offered_frames
@@ -333,9 +326,8 @@ def surviving_share(outcome: Trial, seconds: float, rate: float, first: Outage, 
     """
     counts = outcome.phase2[Direction.RESPONDER]
     received = counts.received_frames / usual
-    restart, silence, last = outcome.restart or Restart(0.0, 0.0), counts.longest_silence, _last_lost(counts)
-    # Where some frames were not made, the engine does not know when the others were lost.
-    is_known = counts.last_lost_ns is not None or not counts.lost
+    restart, silence, last = outcome.restart or Restart(0.0, 0.0), _longest(counts), _last_lost(counts)
+    is_known = _knows_when(counts)
     if is_known and first.lost and last < restart.began:
         text = "what survives is not known: the reset command interrupted nothing when it ran again; let it move back"
         return Note("device", text)
@@ -345,10 +337,9 @@ def surviving_share(outcome: Trial, seconds: float, rate: float, first: Outage, 
     begin = restart.began + max(first.after, 0.0)
     end, doubt = begin + first.seconds, EARLY_SECONDS + max(first.after, 0.0) * UNSTEADY_SHARE
     latest = max(begin + doubt, restart.ended)
-    is_seen = silence is not None and begin - doubt <= silence.from_ns / 1e9 <= latest
     # Elsewhere, or much shorter, the longest silence is the tester's.
-    if silence is not None and is_seen and silence.to_ns - silence.from_ns >= SAME_SHARE * first.seconds * 1e9:
-        begin, end = silence.from_ns / 1e9, silence.to_ns / 1e9
+    if silence and begin - doubt <= silence.begin <= latest and silence.seconds >= SAME_SHARE * first.seconds:
+        begin, end = silence.begin, silence.end
     elif received <= rate * latest:
         return 0.0
     elif begin > restart.ended + EARLY_SECONDS:
@@ -361,10 +352,9 @@ def surviving_share(outcome: Trial, seconds: float, rate: float, first: Outage, 
 
 @dataclass(frozen=True, slots=True)
 class _Reset:
-    """Start and end of the restart command, and end of the trial, in seconds of phase 2; frames/s of a direction.
+    """Start and end of the restart command, end of the trial, frames/s of a direction, and stalls apart from it.
 
-    Attributes:
-        stalls: beginnings and ends, in seconds of phase 2, of what stalls apart from the restart explain.
+    All times are in seconds of phase 2.
     """
 
     began: float
@@ -554,8 +544,8 @@ def _lost_span(counts: StreamCounts, reset: _Reset) -> _Span | None:
     return longest
 
 
-def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, float]:
-    """Return when the silence of the reset began and ended, in seconds of phase 2.
+def _silence(who: str, counts: StreamCounts, reset: _Reset) -> _Span:
+    """Return the silence of the reset.
 
     Of a direction without an outage after the reset, it is the longest one: the outage was no longer.
     """
@@ -563,17 +553,16 @@ def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, floa
     found = _lost_span(counts, reset) if interrupted else _longest(counts)
     if found is None:
         raise BrokenError(f"{RESET}: nothing came {who}")
-    begin, end = found.begin, found.end
     if not interrupted:
-        return begin, end
+        return found
     # A silence that nothing ends is none between two arrivals, but it loses all that is sent after the reset.
-    if end >= (1 - TAIL_SHARE) * reset.over or counts.lost >= (1 - TAIL_SHARE) * reset.left * reset.rate:
+    if found.end >= (1 - TAIL_SHARE) * reset.over or counts.lost >= (1 - TAIL_SHARE) * reset.left * reset.rate:
         raise BrokenError(
             f"{RESET}: frames {who} were not back {number(reset.left)} s after the reset; give more trial seconds"
         )
-    if end < reset.began - EARLY_SECONDS:
+    if found.end < reset.began - EARLY_SECONDS:
         raise BrokenError(f"{RESET}: the longest silence {who} was before the reset: it did not interrupt")
-    return begin, end
+    return found
 
 
 PROCEDURE = Procedure(

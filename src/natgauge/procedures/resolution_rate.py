@@ -1,17 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resolution rate: the highest rate of DNS queries through the device that are answered, right and in time.
 
-As draft-lencse-v6ops-transition-scalability-05 section 5 compares 464XLAT with MAP-T: a rate passes when at least
-99.99 % of the queries are answered within 0.25 s. One trial: phase 1 opens all N connections, with queries that are
-answered, too; then phase 2 sends queries at r a second over pseudorandomly chosen ones of them for T seconds. Each has
-a name of its own, and the far side answers each at once: the tester itself or, on demand, a real server behind the
-device, which then may be what limits. Binary search finds the highest r.
-
-It is no test of RFC 8219 or RFC 9693: frames go in both directions at one
-rate, and answers are 16 or 28 octets longer than queries.
-
-A DNS64 server answers itself (RFC 8219 section 9). It has no connections, so there is no phase 1, unless names are to
-be in its cache: then phase 1 asks for the names of all N connections, slowly, and phase 2 for some of them again.
+docs/method/resolution-rate.md has the method (draft-lencse-v6ops-transition-scalability-05 section 5). A DNS64 server
+has no connections, so there is no phase 1, unless names are to be in its cache.
 """
 
 from __future__ import annotations
@@ -33,7 +24,8 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.notes import repetitions_note
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.rate_search import SearchSettings, SearchSpan, top_rate
+from natgauge.procedures.kit.search.binary_search import SearchSpan
+from natgauge.procedures.kit.search.rate_search import SearchSettings, top_rate
 from natgauge.procedures.kit.settings import ABOUT_FRAME_TIMEOUT, ABOUT_LOSS_TOLERANCE
 from natgauge.trials import Phase2Plan, TrialPlan
 from natgauge.words import TESTER, Query

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stability: does a device still forward every frame after hours at a constant load?
 
-No RFC defines it. The connections are established once. Then phase 2 runs in many short periods, one after the other,
-and each period is judged as a trial of its own. A period is INVALID, and does not count, if a stall of the tester's or
-the device's cores explains its loss. The value is the share of failed periods.
-
-Each period also has the device's own count of connections and the available memory of its machine. Each of these
-quantities is tested for a trend over time (see `natgauge.statistics.trend`).
+docs/method/stability.md has the method. Each period of phase 2 is judged as a trial of its own. The device's own count
+of connections and the available memory of its machine are tested for a trend, too (see `natgauge.statistics.trend`).
 """
 
 from __future__ import annotations
@@ -15,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError
 from natgauge.figure_text import number as written
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.loads import JUDGED, STABILITY
@@ -69,10 +66,10 @@ class StabilitySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
         """Refuse more periods than a result may have rows."""
         super().__post_init__()
         if self.periods > MOST_PERIODS:
-            raise UsageError(
-                f"hours: {self.hours:g} h are {self.periods} periods of {self.trial_seconds:g} s, more than "
-                f"{MOST_PERIODS}; give more --trial-seconds",
-                at="hours",
+            raise wrong(
+                "hours",
+                f"{self.hours:g} h are {self.periods} periods of {self.trial_seconds:g} s, more than {MOST_PERIODS}; "
+                "give more --trial-seconds",
             )
 
     @property

@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subscribers: how many of one profile a device carries, with all that they take at once, and what ends it.
 
-One trial with n subscribers: phase 1 opens their connections at a safe rate. In phase 2 their frames go both ways over
-open connections, n * new connections are opened a second, and as many of the oldest leave. It passes when every frame
-and every new connection arrived. The binary search finds the highest n.
-
-A subscriber has e entries in the device's table: its open connections as a table counts them, or as many as it opens
-within the device's time-out T, if these are more: e = max(connections, new * T). T is that of connections with frames
-both ways. In phase 2, of t seconds, new * min(t, T) leave that the table still holds, and phase 1 opens the others, so
-that it holds n * e at the end of a trial. Where a trial is about as long as T, it holds those of a second more.
+docs/method/mixed-load.md has the method. A subscriber has e entries in the device's table: e = max(connections,
+new * T), with T the device's time-out. In phase 2, of t seconds, new * min(t, T) leave that the table still holds, and
+phase 1 opens the others, so that it holds n * e at the end of a trial. Where a trial is about as long as T, it holds
+those of a second more.
 
 Where there are several source addresses, each subscriber has one, and a trial uses no others.
 """
@@ -24,7 +20,7 @@ from typing import Any, Final
 from natgauge.churn import IDLE_DRAWS, leaving
 from natgauge.errors import UsageError
 from natgauge.ethernet import tag_octets
-from natgauge.inputs.checks import whole
+from natgauge.inputs.checks import whole, wrong
 from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.inputs.input import chosen
 from natgauge.inputs.question import MIXES, RANGES
@@ -38,7 +34,7 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.rate_search import SearchSpan
+from natgauge.procedures.kit.search.binary_search import SearchSpan
 from natgauge.subscriber_profiles import Subscriber, load
 from natgauge.trials import TrialPlan
 from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS
@@ -76,20 +72,21 @@ class SubscribersSettings(MixedSettings):
 
     # Time-outs that are longer than the device's own would fill its table.
     keeps_limits = True
+    # The table may be what ends it.
+    fills_table = True
 
     def __post_init__(self) -> None:
         """Refuse a profile that is none, and one without frames."""
         super().__post_init__()
         if self.floods and not self.profile_of_one.new_per_second:
-            raise UsageError(
-                f"flood share: {self.flood_share:g} of all new connections, but {self.subscriber} opens none; leave it "
-                "out",
-                at="flood_share",
+            raise wrong(
+                "flood_share",
+                f"{self.flood_share:g} of all new connections, but {self.subscriber} opens none; leave it out",
             )
         if not self.each(None).frames:
-            raise UsageError(
-                f"subscriber: {self.subscriber} has no frames, so it is a rate of connections; measure connection-rate",
-                at="subscriber",
+            raise wrong(
+                "subscriber",
+                f"{self.subscriber} has no frames, so it is a rate of connections; measure connection-rate",
             )
 
     @classmethod
@@ -118,11 +115,6 @@ class SubscribersSettings(MixedSettings):
         """Connections that come and go, unless none is new."""
         return super().needs() | ({Ability.CHURN} if self.profile_of_one.new_per_second else set())
 
-    @property
-    def fills_table(self) -> bool:
-        """True: the table may be what ends it."""
-        return True
-
     @cached_property
     def profile_of_one(self) -> Subscriber:
         """The profile, as its file was when these settings were made."""
@@ -136,10 +128,10 @@ class SubscribersSettings(MixedSettings):
     def refuse_unlike(self, sources: int, timeout: int | None) -> None:
         """Refuse more subscribers than the ranges hold, and connections that the device forgets while they are open."""
         if sources > 1 and self.most_subscribers is not None and self.most_subscribers > sources:
-            raise UsageError(
-                f"most subscribers: {self.most_subscribers}, but the traffic has {sources}, each with an address or a "
-                f"customer edge of its own; give {_MORE_HOSTS}, or a smaller number",
-                at="most_subscribers",
+            raise wrong(
+                "most_subscribers",
+                f"{self.most_subscribers}, but the traffic has {sources}, each with an address or a customer edge of "
+                f"its own; give {_MORE_HOSTS}, or a smaller number",
             )
         self.refuse_few_four_tuples(sources, timeout)
         profile = self.profile_of_one
@@ -148,11 +140,11 @@ class SubscribersSettings(MixedSettings):
             return
         idle = IDLE_DRAWS * profile.connections / (profile.up + profile.down)
         if timeout is not None and min(profile.life, idle) > timeout:
-            raise UsageError(
-                f"subscriber: {self.subscriber}: a connection lives {profile.life:g} s and may be without a frame for "
-                f"{idle:.0f} s, but the device forgets it after {timeout} s; give more frames, fewer connections, or a "
-                "longer --udp-timeout",
-                at="subscriber",
+            raise wrong(
+                "subscriber",
+                f"{self.subscriber}: a connection lives {profile.life:g} s and may be without a frame for {idle:.0f} "
+                f"s, but the device forgets it after {timeout} s; give more frames, fewer connections, or a longer "
+                "--udp-timeout",
             )
 
     def refuse_few_four_tuples(self, sources: int, timeout: int | None) -> None:
@@ -167,11 +159,10 @@ class SubscribersSettings(MixedSettings):
             )
         all_take = math.ceil(self.each(timeout).times(sources).four_tuples(self.trial_seconds))
         if sources > 1 and all_take > self.space:
-            raise UsageError(
-                f"connections: a subscriber takes {math.ceil(all_take / sources)}, each of the {sources} of the "
-                f"traffic has {self.space // sources} four tuples; give at least {all_take} connections, or fewer "
-                "subscribers",
-                at="connections",
+            raise wrong(
+                "connections",
+                f"a subscriber takes {math.ceil(all_take / sources)}, each of the {sources} of the traffic has "
+                f"{self.space // sources} four tuples; give at least {all_take} connections, or fewer subscribers",
             )
 
     def most_opened(self, top: float, sources: int, timeout: int | None) -> int:
@@ -300,14 +291,14 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
                 f"{round(load.open)} of the subscribers: {seconds:g} s of phase 2 are about as long as the device "
                 "keeps a connection; use shorter trials"
             )
-            return replace(repetition, notes=(*repetition.notes, Note("method", text)))
+            return repetition.adding(Note("method", text))
         if last >= wanted:
             return repetition
         text = (
             f"phase 1 opened {last} connections instead of {wanted}, which would have taken longer than "
             f"{_LONGEST_PHASE1:g} s; the table has room for more than twice as many"
         )
-        return replace(repetition, notes=(*repetition.notes, Note("method", text)))
+        return repetition.adding(Note("method", text))
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         """Return what several source addresses use of their ports, and how long the device keeps what left.

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """System recovery (RFC 2544 section 26.5): how long frames are still lost after an overload has ended.
 
-Phase 2 sends at 110 % of the throughput and then, without a pause, at half of that rate. With A the time of the change
-and B the sending time of the last frame that was lost, recovery = B - A; RFC 2544 prints the operands the other way
-round, which is negative. A device that lost nothing after the change recovered at once.
+docs/method/recovery.md has the method. With A the time of the change and B the sending time of the last frame that was
+lost, recovery = B - A; RFC 2544 prints the operands the other way round, which is negative.
 
 Links and hosts lose single frames, too. Frames that are lost after a gap which the losses before it make improbable
 (under 1 %), or that are spread over all of the second part as chance spreads them, are not B: the value is the time
 without them, and its range has both.
-
-In `shared` placement an overload slows the sender down and loses nothing, so there is nothing to recover from.
 """
 
 from __future__ import annotations
@@ -20,8 +17,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent, number
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.times import SYSTEM_RECOVERY
@@ -61,9 +59,7 @@ class SystemRecoverySettings(ThroughputShareSettings, Phase2Settings, Phase1Sett
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.placement == "shared":
-            raise UsageError(
-                "placement: shared loses nothing under overload, so nothing recovers; choose isolated", at="placement"
-            )
+            raise wrong("placement", "shared loses nothing under overload, so nothing recovers; choose isolated")
 
     @property
     def phase2_seconds(self) -> float:
@@ -123,7 +119,11 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
         strays = {who: _strays(counts.lost_after_step, change, over) for who, counts in outcome.phase2.items()}
         each = {who: strays[who].after if strays[who].frames else seconds for who, seconds in longest.items()}
         self._refuse_unknown(outcome, each)
-        notes, limit = _doubts(outcome, longest)
+        notes: list[Note] = []
+        limit: LimitedBy = "host" if _doubtful(outcome, longest) else "device"
+        if limit == "host":
+            text = "stalls lost frames of every trial, maybe the last one: the device may recover sooner"
+            notes.append(Note("trials", text))
         if tried.trials > 1:
             text = f"{tried.trials - 1} trials were repeated, because stalls may have lost their last frame"
             notes.append(Note("trials", text, tried.trials - 1))
@@ -202,13 +202,6 @@ def _strays(lost: LostAfterStep | None, change: float, over: float) -> _Strays:
 
 def _doubtful(outcome: Trial, each: Mapping[Direction, float]) -> bool:
     return outcome.excused_frames > 0 and max(each.values()) > 0
-
-
-def _doubts(outcome: Trial, each: Mapping[Direction, float]) -> tuple[list[Note], LimitedBy]:
-    if _doubtful(outcome, each):
-        text = "stalls lost frames of every trial, maybe the last one: the device may recover sooner"
-        return [Note("trials", text)], "host"
-    return [], "device"
 
 
 PROCEDURE = Procedure(

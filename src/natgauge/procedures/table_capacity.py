@@ -1,29 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connection tracking table capacity (RFC 9693 section 4.9): the largest number of connections that are all kept.
 
-Validation (section 4.6) decides whether C connections fit: they are established, and then each is queried once. So the
-behaviour of a full device does not matter: whether it refuses new connections or removes the least recently used or the
-oldest ones, one of the C does not answer. The rate reveals a device that slows down at its limit: C is safe while its
-validated connection rate R is at least a set share of the last safe one.
-
-1. C0 certainly fits; its rate R0 is searched.
-2. Exponential search: C doubles until R < beta * R of the last safe C, or the device collapses.
-3. Binary search between the last safe and the first unsafe C, with gamma in place of beta, until they are at most
-   `capacity_error` apart. The answer is the highest safe C, a number of connections that really was kept.
-
-Differences from the standard's pseudo code: the interval ends the search at `<=` E, because whole numbers are never
-closer than 1. The last safe rate itself is tried first, because a search that never tries its upper end reduces it a
-bit with each step. `method` "quick" decides each C with one or two trials at a minimum rate instead of a search for its
-rate; the shares then refer to the last rate that was fully searched.
-
-TCP connections may be established ones, or half-open ones (`state`): SYNs that get no answer in phase 1. Each query is
-then the SYN-ACK, and no ACK follows. Many devices remove half-open connections when their table is full, as early_drop
-of Linux does, and admit new ones. The result then has the number of connections that the device removed again, and its
-own counters.
-
-A few connections pass at any rate where a queue before the device accepts them. So shares refer to the rate that the
-device certainly reaches (`kit.search.queues`), and the exponential search repeats the search for the rate until that
-rate is close to the one found. Connections that are not kept are opened again, much slower, before the table is blamed.
+docs/method/table-capacity.md has the method, and how it differs from the standard's pseudo code. Validation
+(section 4.6) decides whether C connections fit. So the behaviour of a full device does not matter: whether it refuses
+new connections or removes the least recently used or the oldest ones, one of the C does not answer. The rate reveals a
+device that slows down at its limit: C is safe while its validated connection rate R is at least a set share of the last
+safe one. The last safe rate itself is tried first, because a search that never tries its upper end reduces it a bit
+with each step.
 """
 
 from __future__ import annotations
@@ -34,8 +17,8 @@ from typing import Literal
 
 from natgauge.causes.cause import FULL, Cause, of_share
 from natgauge.causes.full_table import FullTable
-from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.checks import whole
+from natgauge.errors import BrokenError
+from natgauge.inputs.checks import whole, wrong
 from natgauge.inputs.input import chosen
 from natgauge.metrics.connections import TABLE_CAPACITY
 from natgauge.notes import Note
@@ -76,14 +59,7 @@ _CHECK_DROP = (0.01, 0.99)
 
 @dataclass(frozen=True, kw_only=True)
 class TableCapacitySettings(validation.ValidationSettings):
-    """Settings of the table capacity; `connections` is the most that is ever tried, the number of four tuples.
-
-    Attributes:
-        safe_connections: C0, surely below the capacity; None = 1/64 of the connections, at least 1.
-        gamma: this share in the final binary search; both 0.01 to 0.99.
-        capacity_error: E, the most by which the highest safe and the lowest unsafe C may differ, at least 1.
-        rate_error: e, error of the searched rates as a share, 0.001 to 0.5.
-    """
+    """Settings of the table capacity; `connections` is the most that is ever tried, the number of four tuples."""
 
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
     state: TcpState = chosen(
@@ -100,6 +76,8 @@ class TableCapacitySettings(validation.ValidationSettings):
     capacity_error: int = chosen(1, "largest error of the capacity", "connections")
     rate_error: float = chosen(0.1, "largest error of a searched rate", "share", (0.001, 0.5))
 
+    fills_table = True
+
     def as_run(self) -> TableCapacitySettings:
         """Return these settings, with a time limit for each frame where there are queues before the device."""
         return queues.limited(self)
@@ -110,19 +88,10 @@ class TableCapacitySettings(validation.ValidationSettings):
         if self.safe_connections is not None:
             whole("safe connections", self.safe_connections, 1, self.connections)
         if self.state not in {"established", "half-open"}:
-            raise UsageError(
-                f"state: {self.state} connections are closed, and no query shows them; choose half-open", at="state"
-            )
+            raise wrong("state", f"{self.state} connections are closed, and no query shows them; choose half-open")
         whole("capacity error", self.capacity_error, 1, self.connections, "connections")
         if self.order == "with-replacement":
-            raise UsageError(
-                "order: with-replacement draws four tuples twice, so they cannot be counted; choose another", at="order"
-            )
-
-    @property
-    def fills_table(self) -> bool:
-        """True: the measurement fills the table."""
-        return True
+            raise wrong("order", "with-replacement draws four tuples twice, so they cannot be counted; choose another")
 
     @property
     def half_open(self) -> bool:

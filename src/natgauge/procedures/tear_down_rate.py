@@ -1,19 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connection tear-down rate (RFC 9693 section 4.8): N connections, one command that empties the table, its time.
 
-The command costs time on an empty table, too, so that is measured with the same settings, after every full one, and
-subtracted: rate = N / (median when full - median when empty), of unrounded times. It is the rate of emptying the whole
-table; removing connections one by one may be another.
-
-TCP connections may also be torn down by the segments that close them: FIN, FIN-ACK and ACK (`tear_down_by` is "fin"),
-or a reset ("rst"). One trial: phase 1 opens N connections, and in phase 2 the Initiator closes each of them once, in
-their order. It passes when all segments arrive, and the device's own list, where it has one, calls none of the
-connections open. The rate is the highest that passes, found by a search. A device may keep an entry for each closed
-connection (Linux: TIME_WAIT for 120 s, CLOSE for 10 s), so this is the rate of changing the state, not of freeing
-memory; `entries_left` are those that the table had when the last passing trial ended.
-
-Where the difference is not larger than the spread of either sample the rate says little, and is marked. Where a full
-table was emptied no slower than an empty one, the host's noise hides the rate: it is at least N / median when full.
+docs/method/tear-down.md has the method, also by segments of TCP. The command costs time on an empty table, too, so that
+is measured with the same settings, after every full one, and subtracted, of unrounded times. Where a full table was
+emptied no slower than an empty one, the host's noise hides the rate.
 """
 
 from __future__ import annotations
@@ -123,8 +113,7 @@ class _ClosingRate(HeldConnections[TearDownRateSettings], SearchedRate[TearDownR
         repetition = super().search_once(known)
         passed = [one.outcome for one in repetition.attempts if one.outcome.verdict is Verdict.PASS]
         left = [one.table_count for one in passed if one.table_count is not None]
-        figures = {**repetition.figures, **({ENTRIES_LEFT: float(left[-1])} if left else {})}
-        return replace(repetition, figures=figures)
+        return repetition.adding(**{ENTRIES_LEFT: float(left[-1])}) if left else repetition
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         how = "FIN, FIN-ACK and ACK" if self.settings.close == "fin" else "a reset"

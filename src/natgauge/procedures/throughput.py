@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Throughput (RFC 9693 section 4.7, RFC 2544 section 26.1): highest rate without loss, over open connections.
 
-One trial: phase 1 establishes all N connections at a safe rate, then phase 2 sends at r frames/s in each active
-direction: the Initiator pseudorandomly chosen four tuples of the same N, the Responder the stored ones. It passes when
-every frame of every direction came back. Binary search finds the highest r. In both directions r is the same, unless
-`down_share` makes them unequal: then r is their mean.
+docs/method/throughput.md has the method.
 """
 
 from __future__ import annotations
@@ -12,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from natgauge.errors import UsageError
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
 from natgauge.metrics.goals import Preset, criteria
 from natgauge.metrics.loads import THROUGHPUT
@@ -25,14 +22,8 @@ from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import mlr_search, queues, rare_loss
-from natgauge.procedures.kit.search.rate_search import (
-    SearchSettings,
-    SearchSpan,
-    expected_rate,
-    near,
-    search_plan,
-    top_rate,
-)
+from natgauge.procedures.kit.search.binary_search import SearchSpan
+from natgauge.procedures.kit.search.rate_search import SearchSettings, expected_rate, near, search_plan, top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, cut_off
 from natgauge.trials import TrialPlan
 
@@ -53,18 +44,18 @@ class ThroughputSettings(ModifiedSettings, Phase1Settings, SearchSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.groups > 1 and self.search == "mlrsearch":
-            raise UsageError(
-                f"groups: {self.groups}: mlrsearch takes shares of all frames of a trial, most of which are sent "
-                "before the last group begins; choose the search binary",
-                at="groups",
+            raise wrong(
+                "groups",
+                f"{self.groups}: mlrsearch takes shares of all frames of a trial, most of which are sent before the "
+                "last group begins; choose the search binary",
             )
         if self.search == "binary":
             if self.goals != "rfc2544":
-                raise UsageError(f"goals: {self.goals} needs the search mlrsearch", at="goals")
+                raise wrong("goals", f"{self.goals} needs the search mlrsearch")
         elif self.error.share is None:
-            raise UsageError(f"error: {self.error} is a rate; mlrsearch needs a share, such as 1%", at="error")
+            raise wrong("error", f"{self.error} is a rate; mlrsearch needs a share, such as 1%")
         elif self.loss_tolerance:
-            raise UsageError("loss tolerance: mlrsearch has goals instead; choose goals ndr-pdr", at="loss_tolerance")
+            raise wrong("loss_tolerance", "mlrsearch has goals instead; choose goals ndr-pdr")
 
     @property
     def unused(self) -> dict[str, str]:
@@ -130,7 +121,7 @@ class _Throughput(HeldRate[ThroughputSettings]):
             unit = self.settings.rate_unit
             found = cut_off(self.judged, unit, error)
             few = rare_loss.untried(self.judged, found.upper, self.settings.error.share or 0.0, unit)
-            return replace(found, notes=(*found.notes, *mlr_search.with_remedy(few)))
+            return found.adding(*mlr_search.with_remedy(few))
 
 
 def _mlr_plan(settings: ThroughputSettings, span: SearchSpan, known: float | None, draw: float) -> mlr_search.MlrPlan:

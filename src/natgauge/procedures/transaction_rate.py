@@ -1,26 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transaction rate: the highest rate at which TCP connections are opened, used once, and closed.
 
-One trial: the table is empty, and the Initiator opens N connections with N different four tuples at R connections/s. A
-transaction consists of seven segments, each in reaction to the one before: SYN, SYN-ACK, ACK with a request of n
-octets, a response of n octets, FIN, FIN-ACK, ACK. It counts when its last segment has arrived, and a trial passes when
-all N count. The search is that of the connection rate.
-
-With n = 0 a transaction has the seven segments of FD.io's CSIT (its tests of connections per second with TCP), of the
-same sizes and in the same directions. CSIT's server acknowledges the FIN and then sends its own. Here the Responder's
-ACK comes before the FIN, and its FIN acknowledges the Initiator's. CSIT counts a connection when the SYN-ACK has
-arrived; the transaction rate is a lower bound of a rate by that count.
-
-With `close="rst"` the Initiator resets the connection, in place of the last three segments.
-
-A closed connection stays in the device's table: on Linux for 120 s (nf_conntrack_tcp_timeout_time_wait), and for 10 s
-after a reset. Each trial uses N four tuples once, so its table holds at most N entries, and the bench refuses a smaller
-table. A device that is to sustain R transactions/s for longer needs a table of R times this time, `lingering_entries`.
+docs/method/transaction-rate.md has the method. CSIT counts a connection when the SYN-ACK has arrived; the transaction
+rate is a lower bound of a rate by that count. Each trial uses N four tuples once, so its table holds at most N entries,
+and the bench refuses a smaller table. A device that is to sustain R transactions/s for longer needs a table of R times
+the time for which it keeps a closed connection, `lingering_entries`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from natgauge.figure_text import at_most
 from natgauge.inputs.input import chosen
@@ -68,11 +57,7 @@ class _TransactionRate(SearchedRate[TransactionRateSettings]):
         entries = repetition.value * seconds
         needed = f"this rate for longer needs {at_most(entries)} entries"
         text = f"the device keeps a closed connection for {seconds} s: {needed}"
-        return replace(
-            repetition,
-            figures={**repetition.figures, LINGERING_ENTRIES: entries},
-            notes=(*repetition.notes, Note("method", text)),
-        )
+        return repetition.adding(Note("method", text), **{LINGERING_ENTRIES: entries})
 
 
 PROCEDURE = Procedure(

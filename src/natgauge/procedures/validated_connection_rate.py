@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validated connection rate (RFC 9693 section 4.6): highest rate at which connections are actually established.
 
-Like the connection rate, but after phase 1 the Responder sends one frame through every connection that it learned. In
-the standard r = alpha * R. Where the throughput from the Responder is known, r stays at a safe share of it, because
-otherwise the trial would measure that throughput. A failure is repeated once with r halved, to distinguish an excessive
-r from an excessive R. If that trial passes, all following trials of the repetition query no faster. Each repetition
-starts with the original alpha, so a frame lost by chance does not slow down all later ones. The result reports the
-alpha of its own trial.
-
-With `failed_validation="fail"` alpha is fixed, as in the standard: a failed validation fails its trial, and nothing is
-repeated with r halved.
+docs/method/validated-connection-rate.md has the method. Where the throughput from the Responder is known, r stays at a
+safe share of it, because otherwise the trial would measure that throughput. Each repetition starts with the original
+alpha, so a frame lost by chance does not slow down all later ones.
 """
 
 from __future__ import annotations
@@ -18,9 +12,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from natgauge.errors import UsageError
 from natgauge.figure_text import number as written
 from natgauge.figure_text import with_noun
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
 from natgauge.metrics.connections import VALIDATED_CONNECTION_RATE
 from natgauge.notes import Note
@@ -37,12 +31,7 @@ from natgauge.words import Verdict
 
 @dataclass(frozen=True, kw_only=True)
 class ValidatedConnectionRateSettings(ValidationSettings, SearchSettings):
-    """Settings of the validated connection rate: the settings of a search and of a validation.
-
-    Attributes:
-        failed_validation: "repeat-slower" repeats a trial whose validation failed with r halved, and counts that trial
-            if it passes; "fail" fails the trial, as RFC 9693 section 4.6 does.
-    """
+    """Settings of the validated connection rate: the settings of a search and of a validation."""
 
     limits_waits = True
 
@@ -54,10 +43,10 @@ class ValidatedConnectionRateSettings(ValidationSettings, SearchSettings):
         """Refuse a second rule for r where alpha is fixed."""
         super().__post_init__()
         if self.failed_validation == "fail" and self.download_rate is not None:
-            raise UsageError(
-                "download rate: would lower the validation rate, which failed validation fail fixes at alpha times the "
-                "connection rate; leave one out",
-                at="download_rate",
+            raise wrong(
+                "download_rate",
+                "would lower the validation rate, which failed validation fail fixes at alpha times the connection "
+                "rate; leave one out",
             )
 
 
@@ -76,41 +65,37 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
         self.validation_rates.clear()
         repetition = super().search_once(known)
         validation_rate = self.validation_rates.get(repetition.value)
-        figures = (
-            {}
-            if validation_rate is None
-            else {"validation_rate": validation_rate, "alpha": validation_rate / repetition.value}
-        )
-        return replace(
-            repetition, figures={**repetition.figures, **figures}, notes=(*repetition.notes, *self._asking_notes())
-        )
+        if validation_rate is not None:
+            repetition = repetition.adding(validation_rate=validation_rate, alpha=validation_rate / repetition.value)
+        return repetition.adding(*self._asking_notes())
 
     # Phase 1 is the shorter one, as connections are asked no faster than they were established.
 
     def probe(self, rate: float, _short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
-        validation_rate = self.validation.rate(rate)
-        plan = validation.plan(self.settings, self.settings.connections, rate, validation_rate)
-        outcome = self.runner.run(plan, rate, bounds)
+        connections, validation_rate = self.settings.connections, self.validation.rate(rate)
+        outcome = self._asked(connections, rate, validation_rate, bounds)
         if outcome.verdict is Verdict.PASS:
             self.validation_rates[rate] = validation_rate
         if outcome.verdict is not Verdict.FAIL:
             return outcome
-        again = None
+        again, half = None, validation_rate * validation.SLOWER_SHARE
         repeats = self.settings.failed_validation == "repeat-slower"
         if repeats and outcome.failed_phase == 2 and outcome.limited_by == "device":
-            again = self.runner.run(validation.slower(plan), rate, bounds)
-        why = validation.cause(outcome, again, self.settings.connections)
+            again = self._asked(connections, rate, half, bounds)
+        why = validation.cause(outcome, again, connections)
         self.causes[why] += 1
         if why == "r too high" and again is not None:
             # R passed at the lower validation rate, which later trials of this search do not exceed.
-            self.validation_rates[rate] = validation_rate * validation.SLOWER_SHARE
-            self.validation = replace(self.validation, most=self.validation_rates[rate])
+            self.validation_rates[rate] = half
+            self.validation = replace(self.validation, most=half)
             return again
         return replace(outcome, reason=f"{outcome.reason} ({why})")
 
     def fewer(self, rate: float, connections: int, bounds: Bounds) -> Trial:
-        plan = validation.plan(self.settings, connections, rate, self.validation.rate(rate))
-        return self.runner.run(plan, rate, bounds)
+        return self._asked(connections, rate, self.validation.rate(rate), bounds)
+
+    def _asked(self, connections: int, rate: float, asking: float, bounds: Bounds) -> Trial:
+        return self.runner.run(validation.plan(self.settings, connections, rate, asking), rate, bounds)
 
     def _asking_notes(self) -> list[Note]:
         notes = [

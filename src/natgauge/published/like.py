@@ -66,20 +66,6 @@ def sheet(name: str, results: Sequence[Result], *, beside: bool = False) -> Shee
     return _Shaped(name, results, beside=beside).sheet()
 
 
-class _Missing(Exception):  # noqa: N818 - no error: the cell has no figure, and this is the reason
-    """A cell has no figure.
-
-    Attributes:
-        reason: reason, the same for all columns without a figure for it; where there is a value, the value follows it.
-        value: value that this column lacks; empty where the reason says all.
-    """
-
-    def __init__(self, reason: str, value: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.value = value
-
-
 class _Shaped:
     """A sheet while it is filled."""
 
@@ -102,7 +88,9 @@ class _Shaped:
                 lines.append(SheetRow(f"{row.label}, published", printed.cells, self._unit(row)))
             elif row is self._table.rows[0] and not self._columns.as_published and printed.cells != cells:
                 lines.append(SheetRow("in the column of", printed.cells))
-        notes, (doubts, of_paper), limits = tuple(self._notes()), self._doubts(), tuple(self._limits())
+        notes, limits = tuple(self._notes()), tuple(self._limits())
+        named = [(block, column, result.doubts) for block, column, result in self._every()]
+        doubts, of_paper = of_columns(named, "column")
         return Sheet(tuple(lines), notes, (*doubts, *limits), (*of_paper, *limits))
 
     def _unit(self, row: PublishedRow) -> str:
@@ -121,7 +109,7 @@ class _Shaped:
             return NOTHING
         try:
             return self._filled(row, shape.get(row.label, row.kind), column)
-        except _Missing as missing:
+        except Absent as missing:
             values = self._reasons.setdefault(missing.reason, {})
             if missing.value:
                 values[missing.value] = None
@@ -135,7 +123,7 @@ class _Shaped:
         if kind == "error":
             error = search_error(result)
             if error is None:
-                raise _Missing(f"{_without_error(result)} has no error")
+                raise Absent(f"{_without_error(result)} has no error")
             added = quantity.directions is not None and result.parameter("directions") == "both"
             return _figure(number, error * (2 if added else 1))
         if kind in _SUMMARY:
@@ -151,17 +139,17 @@ class _Shaped:
     def _result(self, quantity: str, column: int) -> Result:
         result = self._columns.find(quantity, column)
         if isinstance(result, Absent):
-            raise _Missing(result.reason, result.value)
+            raise result
         return result
 
     def _summary(self, quantity: str, column: int, kind: Kind) -> float:
         """A field of the summary of a quantity's figure, in the unit of the result."""
         summary = self._columns.summary(quantity, column)
         if isinstance(summary, Absent):
-            raise _Missing(summary.reason, summary.value)
+            raise summary
         value: float | None = getattr(summary, _SUMMARY[kind])
         if value is None:
-            raise _Missing("a single repetition has no standard deviation")
+            raise Absent("a single repetition has no standard deviation")
         return value
 
     def _parameter(self, row: PublishedRow, kind: Kind, column: int) -> str:
@@ -186,7 +174,7 @@ class _Shaped:
         results = self._columns.at(column)
         ports = [_only(results, _PARAMETERS[kind]) for kind in ("source-ports", "destination-ports")]
         if ports[0] is None or ports[1] is None:
-            raise _Missing("the numbers of ports are not known, or differ between the results of the column")
+            raise Absent("the numbers of ports are not known, or differ between the results of the column")
         opened = self._summary(_OPENED, column, "median") if drawn else 0.0
         return derived.new_connection_share(opened, derived.four_tuples(ports[0], ports[1]))
 
@@ -197,7 +185,7 @@ class _Shaped:
         if drawn:
             connections = self._summary(_OPENED, column, "median")
         if size is None or connections is None:
-            raise _Missing("the size of the device's table is not known, or differs between the results of the column")
+            raise Absent("the size of the device's table is not known, or differs between the results of the column")
         if kind == "table-per-connection":
             return derived.table_per_connection(size, connections)
         return derived.connections_per_bucket(connections, size)
@@ -211,12 +199,12 @@ class _Shaped:
         elif kind == "percent-of-forwarding":
             comparison, other = of_forwarding(result, placed), "plain forwarding"
         elif self._table.axis not in _AXES:
-            raise _Missing("the columns are no series over cores or connections")
+            raise Absent("the columns are no series over cores or connections")
         else:
             comparison, other = to_previous(result, placed, _AXES[self._table.axis]), "the column before"
             before = self._result(str(row.quantity), column - 1)
             if comparison.reference is not None and comparison.reference is not before:
-                raise _Missing("the column before has another device")
+                raise Absent("the column before has another device")
         text = _ratio_text(row.cells[column], comparison, other)
         if comparison.note:
             self._remarks[f"{comparison.note}."] = None
@@ -277,11 +265,6 @@ class _Shaped:
             for result in self._columns.at(column)
         ]
 
-    def _doubts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The doubts of the results with their columns; and those of a paper."""
-        doubts = [(block, column, result.doubts) for block, column, result in self._every()]
-        return of_columns(doubts, "column", marked=True)
-
     def _limits(self) -> Iterator[str]:
         """Yield the limits of the results where these are not the device, with their columns."""
         limits: dict[str, list[tuple[str, str]]] = {}
@@ -323,7 +306,7 @@ def _joined(results: Sequence[Result], read: Callable[[Result], float | None]) -
 
 def _ratio_text(printed: str, comparison: Comparison, other: str) -> Written:
     if comparison.value is None:
-        raise _Missing(f"not compared with {other}: {comparison.doubt or 'no such result'}")
+        raise Absent(f"not compared with {other}: {comparison.doubt or 'no such result'}")
     text = _decimals(printed, comparison.value, comparison.bound)
     return Written(f"{comparison.bound} {text}".lstrip(), comparison.value, comparison.bound)
 

@@ -37,13 +37,13 @@ _DIRECTIONS: Final = "directions"
 _USUAL: Final[Mapping[str, JsonValue]] = {"order": "permutation", "down_share": 0.5, "modifiers": "none", "groups": 1}
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """A result that does not exist.
+@dataclass(eq=False)
+class Absent(Exception):  # noqa: N818 - no error: there is no result or figure, and this is the reason
+    """A result, or a figure of it, that does not exist.
 
     Attributes:
-        reason: reason, the same for all columns without a result for it; where there is a value, the value follows it.
-        value: value of the parameter that varies, at this column; empty where no parameter varies.
+        reason: reason, the same for all columns without it; where there is a value, the value follows it.
+        value: value that this column lacks, such as that of the parameter that varies; empty where the reason says all.
     """
 
     reason: str

@@ -39,10 +39,6 @@ class Printed:
         """Return the number in another unit, `factor` times as large, with its rounding."""
         return Printed(self.value * factor, self.half * factor)
 
-    def exact(self) -> Printed:
-        """Return a number without rounding, which was set and not measured."""
-        return Printed(self.value)
-
 
 def read(cell: str) -> Printed | None:
     """Read a cell, such as "2^23", "1,341", "45.5", "1.56M" or "(2,758,621)"; None where no number was printed."""
@@ -260,11 +256,12 @@ class Table(_Model):
             if len(cells) != self.width:
                 counted = f"has {len(cells)} cells where the first row has {self.width}"
                 raise ValueError(f"shape: columns: {key}: {counted}")
+        kinds = {row.label: row.kind for row in self.rows}
         for label in self.shape.rows:
-            if label not in {row.label for row in self.rows if row.kind == "text"}:
+            if kinds.get(label) != "text":
                 raise ValueError(f"shape: rows: {label!r}: is no row of words")
         for missing in self.missing:
-            if missing.row not in {row.label for row in self.rows}:
+            if missing.row not in kinds:
                 raise ValueError(f"missing: there is no row {missing.row!r}")
         return self
 

@@ -172,6 +172,9 @@ class GatewayRecord(RecordPart):
         parameters: all parameters of the gateway.
         rates: median of its highest rates by quantity, frames/s of each direction; None = not known; empty by slices.
         doubts: reasons to trust those rates less, by quantity.
+        unmatched: first interfaces, networks and hosts that its rules name and no lab has, so that those rules match
+            nothing; empty = none, or not known.
+        unmatched_more: number of further ones.
     """
 
     label: str
@@ -180,6 +183,8 @@ class GatewayRecord(RecordPart):
     parameters: Parameters
     rates: dict[Quantity, float | None] = Field(default_factory=dict)
     doubts: dict[Quantity, tuple[Note, ...]] = Field(default_factory=dict)
+    unmatched: tuple[str, ...] = ()
+    unmatched_more: _Count = 0
 
 
 class SliceCounts(RecordPart):

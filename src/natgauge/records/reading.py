@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import BaseModel, ConfigDict
+
 from natgauge import foreign
 from natgauge.errors import UsageError
 from natgauge.records.record import Record
@@ -16,6 +18,12 @@ RecordT = TypeVar("RecordT", bound=Record)
 
 #: Levels of nesting of a document; natgauge writes fewer than twenty.
 _DEEPEST = 64
+
+
+class StoredPart(BaseModel):
+    """A part of a line of a results folder: of strict types, with further fields that nobody reads."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, extra="ignore")
 
 
 def read_lines(path: Path, schema: str, *, whole: bool = False) -> Iterator[dict[str, Any]]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from natgauge.errors import UsageError
 
-ModelT = TypeVar("ModelT", bound=BaseModel)
 #: No error line repeats more of a value than this many characters.
 _MOST_SHOWN: Final = 60
 
@@ -44,19 +43,6 @@ class Record(RecordPart):
     def document(self) -> dict[str, Any]:
         """Return plain JSON values, as `--json` prints them."""
         return self.model_dump(mode="json", by_alias=True)
-
-
-def parsed(kind: type[ModelT], line: object, where: str) -> ModelT:
-    """Read a line of a results folder; UsageError names its first wrong field, and where the line is."""
-    try:
-        return kind.model_validate(line)
-    except (ValidationError, RecursionError) as error:
-        raise damaged(where, first_fault(error)) from None
-
-
-def damaged(where: str, why: str) -> UsageError:
-    """Return the error of a file that natgauge cannot have written so."""
-    return UsageError(f"results: {where}: {why}; it is damaged, measure again")
 
 
 def first_fault(error: ValidationError | RecursionError) -> str:

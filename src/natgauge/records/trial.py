@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, JsonValue, TypeAdapter, ValidationError
 
 from natgauge.causes.cause import Cause
 from natgauge.errors import UsageError
+from natgauge.records.reading import StoredPart
 from natgauge.records.record import first_fault
 from natgauge.words import LimitedBy, Verdict
 
@@ -40,17 +41,11 @@ def _is_cause(stored: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return stored
 
 
-class _Part(BaseModel):
-    """Read from JSON, so integers may have the type of a float."""
-
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, extra="ignore")
+class _Delays(StoredPart):
+    buckets: list[Annotated[tuple[_Signed, _Signed, _Count], Field(strict=False)]] = Field(default_factory=list)
 
 
-class _Delays(_Part):
-    buckets: list[Annotated[tuple[_Signed, _Signed, _Count], Field(strict=False)]] = []
-
-
-class _Stream(_Part):
+class _Stream(StoredPart):
     intended_frames: _Count
     intended_rate: _Rate | None = None
     offered_frames: _Count | None = None
@@ -71,7 +66,7 @@ class _Stream(_Part):
     delay: _Delays | None = None
 
 
-class _Port(_Part):
+class _Port(StoredPart):
     refused: _Count | None = None
     redirect_errors: _Count | None = None
     foreign: _Count | None = None
@@ -83,27 +78,27 @@ class _Port(_Part):
     mistranslated_port: _Count | None = None
 
 
-class _Result(_Part):
+class _Result(StoredPart):
     phase1: _Stream | None = None
     phase2: dict[str, _Stream | None] | None = None
-    ports: dict[str, _Port] = {}
+    ports: dict[str, _Port] = Field(default_factory=dict)
     wall_ns: _Count | None = None
 
 
-class _Phase2(_Part):
+class _Phase2(StoredPart):
     initiator_rate: _Rate
     responder_rate: _Rate
     seconds: _Rate | None = None
 
 
-class _Plan(_Part):
+class _Plan(StoredPart):
     connections: _Count
     phase1_rate: _Rate
     phase2: _Phase2 | None = None
     request_octets: _Count | None = None
 
 
-class _Trial(_Part):
+class _Trial(StoredPart):
     trial: Annotated[int, Field(ge=1, le=_MOST)]
     verdict: Annotated[Verdict, Field(strict=False)]
     reason: str | None = None

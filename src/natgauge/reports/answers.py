@@ -47,7 +47,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe
 from natgauge.reports import criterion, doubtful, labels, main_figure
 from natgauge.reports.doubtful import bottleneck
-from natgauge.reports.graded_doubts import mark
+from natgauge.reports.main_figure import stated_bounds, stated_number
 from natgauge.reports.rows import UNIT_IN_ALL, Bounded, Ranged, kept, opened_by_draws, unit_of, unit_of_frames
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import CONFIDENCE
@@ -334,40 +334,12 @@ def _figure(result: Result) -> str:
     return with_noun(stated_number(result), unit_of(result))
 
 
-def stated_number(result: Result, scale: float = 1.0) -> str:
-    """Return the median, or the bounds that are left where something else limited it, or a doubt is grave.
-
-    Each is multiplied by `scale` before it is written.
-    """
-    stated = doubtful.stated(result)
-    if stated.is_median:
-        return main_figure.median(result) if scale == 1 else number(scale * result.median)
-    least, most = _bounds(result, scale)
-    if math.isinf(most):
-        return f"at least {at_least(least)}"
-    upper = at_most(most)
-    return f"at most {upper}" if least <= 0 else f"between {at_least(least)} and {upper}"
-
-
 def _stated_bits(result: Result, scale: float) -> str:
     """As `stated_number`, with the unit; two bounds have one prefix."""
-    least, most = _bounds(result, scale)
+    least, most = stated_bounds(result, scale)
     if least == most or least <= 0 or math.isinf(most):
         return in_bits(stated_number(result, scale))
     return f"between {between_bits(least, most)}"
-
-
-def _bounds(result: Result, scale: float) -> tuple[float, float]:
-    """The ends of what is stated; a product that is below one by an error of floats alone is not rounded down."""
-    stated = doubtful.stated(result)
-    least, most = (float(f"{scale * end:.12g}") for end in (stated.lower, stated.upper))
-    return least, most
-
-
-def in_cell(result: Result) -> str:
-    """Return the figure as its answer states it, with its interval or its bounds and the mark of its doubts."""
-    text = main_figure.within(result) if doubtful.stated(result).is_median else stated_number(result)
-    return f"{text}{doubtful.stamp(result)}{mark(result.doubts)}{doubtful.missing(result)}"
 
 
 def _by_work(results: Sequence[Result]) -> list[list[Result]]:
@@ -454,16 +426,29 @@ def _ranked_at_points(every: Sequence[Ranking], results: Sequence[Result], varie
     (first, times), *others = firsts.most_common()
     text = f"{first} {best} at {times if others or undecided else 'each'} of {points}"
     text += "".join(f", {gateway} at {count}" for gateway, count in others[:MOST_NAMES])
-    text += f"; at {len(undecided)} cannot tell" if undecided else ""
+    # Of several points it would not be clear which ones are meant.
+    if others or undecided:
+        where = _points([ranking for ranking in decided if ranking.results[0].gateway == first], results)
+        text = text.replace(f" at {times} of {points}", f" at {times} of {points}{where}", 1)
+    text += f"; cannot tell at {len(undecided)}{_points(undecided, results)}" if undecided else ""
     own = [ranking for ranking in decided if ranking.results[0].gateway == first]
     top = max((ranking.results[0] for ranking in own), key=lambda result: result.median)
     seconds = list(dict.fromkeys(ranking.claims[0].first.gateway for ranking in own))
     second = seconds[0] if len(seconds) == 1 else "the second best"
-    text += f". It reaches {_times([ranking.claims[0] for ranking in own], f'the {top.metric} of {second}')}"
+    text += f". {capital(f'{_point(top, results)} it').lstrip() if len(own) == 1 else 'It'} reaches "
+    text += _times([ranking.claims[0] for ranking in own], f"the {top.metric} of {second}")
     if better(top.metric) == "higher":
-        text += f", and up to {_value(top, bits=True)} {_point(top, results)}".rstrip()
+        up_to = "up to " if doubtful.stated(top).is_median and len(own) > 1 else ""
+        text += f", and {up_to}{_value(top, bits=True)}"
+        text += f" {_point(top, results)}".rstrip() if len(own) > 1 else ""
     claims = [claim for ranking in decided for claim in ranking.claims]
     return _claimed(text, weakest(claims), claims)
+
+
+def _points(every: Sequence[Ranking], results: Sequence[Result]) -> str:
+    """The points of rankings in parentheses; empty where they are many."""
+    names = [labels.point_of(ranking.results[0], results) for ranking in every]
+    return f" ({listed(names)})" if all(names) and len(names) <= MOST_NAMES else ""
 
 
 def _undecided(every: Sequence[Ranking], best: str, points: str) -> Sentence:
@@ -482,7 +467,8 @@ def _ranked_once(ranking: Ranking) -> Sentence:
     # A gateway that may be better or worse than measured makes the order of the others no less sure.
     # Bounds are in the interval already.
     more = [claim for claim in ranking.claims if not _OF_BOUNDS.issuperset(claim.doubts)]
-    aside = {claim.first.gateway: claim.doubts for claim in more if not _grave(first)}
+    is_grave = any(doubt.grade == "answer" for doubt in first.doubts)
+    aside = {} if is_grave else {claim.first.gateway: claim.doubts for claim in more}
     claims = [claim for claim in ranking.claims if claim.first.gateway not in aside] or ranking.claims
     certainty = weakest(claims)
     if certainty == "cannot tell":
@@ -576,10 +562,6 @@ def _left_of(result: Result) -> str:
         return f"measured {_figure(result)}"
     ends = f"between {at_least(lower)} and {at_most(upper)}" if lower > 0 else f"at most {at_most(upper)}"
     return f"measured {f'at least {at_least(lower)}' if math.isinf(upper) else ends} {unit_of(result)}"
-
-
-def _grave(result: Result) -> bool:
-    return any(doubt.grade == "answer" for doubt in result.doubts)
 
 
 def _claimed(text: str, certainty: Certainty, claims: Sequence[Claim]) -> Sentence:
@@ -690,15 +672,30 @@ def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> It
                 f"{text} {_point(each, results)}{_in_bits(each, ' (', ')')}"
                 for text, each in zip(said, (own, result), strict=True)
             ]
-            text = f"{', and '.join(ends_of)}: {_times(claims, '')}."
+            text = ", and ".join(ends_of) + (f": {_times(claims, '')}." if _tells(claims[0]) else ".")
             yield Sentence(text, claims[0].certainty, _reasons(claims), _doubts(claims))
             continue
         names = "cores" if axis is CORES else "connections"
         ideal = f" ({number(last / first)} times is ideal)" if axis is CORES and rate else ""
         head = f"With {in_full(int(last))} {names} instead of {in_full(int(first))}{ideal} "
         about = f"{_plain(result)} with {in_full(int(last))} {names} instead of {in_full(int(first))}{ideal}"
-        yield replace(_listed(head, claims, f"its {result.metric}"), about=about)
-        yield from _unlike_listed(claims, _of_points(results, axis.parameter))
+        telling = [each for each in claims if _tells(each)]
+        silent = [each for each in claims if not _tells(each)]
+        of = listed(list(dict.fromkeys(each.second.gateway for each in silent)))
+        if not telling:
+            text = f"{head}it is not known whether {of} has a higher or a lower {result.metric}."
+            yield Sentence(text, "cannot tell", (), _doubts(silent))
+            continue
+        found = _listed(head, telling, f"its {result.metric}")
+        text = f"{found.text.removesuffix('.')}{f'; not known for {of}' if of else ''}."
+        yield replace(found, text=text, about=about)
+        yield from _unlike_listed(telling, _of_points(results, axis.parameter))
+
+
+def _tells(claim: Claim) -> bool:
+    """Whether a ratio says in which direction a value changes, or at least has both ends."""
+    lower, upper = _limits([claim])
+    return _is_bounded(claim) or not lower < 1 < upper
 
 
 def _shares_of_forwarding(results: Sequence[Result]) -> Iterator[Sentence]:
@@ -778,7 +775,7 @@ def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim]
     # Of a ranking the intervals hold together, where there are enough repetitions for that.
     together = 1 - (1 - CONFIDENCE) / max(1, held_together(len(ranked)))
     alone = bool(ranked) and any(each.contrast.interval.coverage < together for each in kept)
-    cover = "" if len(claims) == 1 else f"; {_coverage(kept)}s{', each by itself' if alone else ''}{over}"
+    cover = "" if len(claims) == 1 else f"; {_coverage(kept, 'intervals')}{', each by itself' if alone else ''}{over}"
     text = f"{head}{', '.join(parts)}{cover}{rest}."
     return Sentence(text, certainty, _reasons(seen), _doubts(seen), about=of, ratios=ratios)
 
@@ -835,15 +832,16 @@ def _limits(claims: Sequence[Claim]) -> tuple[float, float]:
     return min(each.lower for each in intervals), max(each.upper for each in intervals)
 
 
-def _coverage(claims: Sequence[Claim]) -> str:
+def _coverage(claims: Sequence[Claim], noun: str = "interval") -> str:
     """The coverage that was asked for, which intervals of few ranks surpass; where they do not reach it, their least.
 
     It is rounded down; of a single repetition there is none.
     """
     covered = min(claim.contrast.interval.coverage for claim in claims)
     if covered >= CONFIDENCE:
-        return f"{given(CONFIDENCE)} interval"
-    return f"{math.floor(100 * covered)} % interval" if covered else "no interval"
+        return f"{given(CONFIDENCE)} {noun}"
+    least = min(len(each.repetitions) for claim in claims for each in (claim.first, claim.second))
+    return f"{math.floor(100 * covered)} % {noun}, the most that {least} repetitions give" if covered else f"no {noun}"
 
 
 def _interval(claims: Sequence[Claim]) -> str:

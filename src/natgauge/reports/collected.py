@@ -12,6 +12,7 @@ from natgauge.errors import UsageError
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA, TRIALS
 from natgauge.records.trial import checked
@@ -79,6 +80,12 @@ class StoredResults:
     def records(self) -> list[ComparisonRecord]:
         """The records of comparisons alone."""
         return [comparison.record for comparison in self.comparisons]
+
+    @property
+    def parameters(self) -> list[Parameters]:
+        """The parameters of the results, then of the baselines of comparisons."""
+        of_results = [result.parameters for result in self.results]
+        return of_results + [record.baseline.parameters for record in self.records]
 
     @property
     def without_copies(self) -> str:

@@ -37,7 +37,7 @@ from natgauge.reports.csv_table import written
 from natgauge.reports.graded_doubts import graded, in_paper
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
-from natgauge.words import MOST_NAMES, Quantity, listed
+from natgauge.words import MOST_NAMES, Quantity, enumerated, listed
 
 #: Signs between two gateways: the first costs surely less; the order is not known.
 _LESS: Final = "<"
@@ -46,6 +46,8 @@ _ALIKE: Final = "≈"
 _FINER: Final = (
     "Where only costs tell gateways apart, rates do not contradict them: costs are finer, as the gateways took turns."
 )
+#: Names of unmatched rules that are shown.
+_SHOWN: Final = 8
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}
 #: The baseline compared with itself, below its own line.
@@ -404,6 +406,7 @@ def _notes(record: ComparisonRecord, *, short: bool) -> Iterator[str]:
     where = "of searches in turn" if record.slices is None else f"on core {record.slices.core}"
     of_commit = "" if record.commit is None else f", commit {commit_of(record.commit)[0]}"
     yield f"Measured for {_length(record)} {where}{_traffic(record)}{of_commit}; evidence: {record.results}"
+    yield from _unmatched(record)
     own = (record.baseline, *record.compared)
     if "new" in {one.quantity for one in record.estimates} and "tcp" in {_transport(each) for each in own}:
         yield "With TCP new is a whole handshake: SYN, SYN-ACK and ACK"
@@ -421,6 +424,20 @@ def _notes(record: ComparisonRecord, *, short: bool) -> Iterator[str]:
     doubts = doubts_of_all(record)
     yield from (str(note) for note in record.notes if note not in doubts)
     yield from _rates(record)
+
+
+def _unmatched(record: ComparisonRecord) -> Iterator[str]:
+    """Yield what rules name that no lab has: once what those of all gateways name, and else with the gateways."""
+    every = (record.baseline, *record.compared)
+    labels: dict[tuple[tuple[str, ...], int], list[str]] = {}
+    for gateway in every:
+        labels.setdefault((gateway.unmatched, gateway.unmatched_more), []).append(gateway.label)
+    for (names, more), own in labels.items():
+        left = len(names[_SHOWN:]) + more
+        shown = enumerated([*names[:_SHOWN], *([f"{left} more"] if left else [])])
+        if names:
+            of = "" if len(labels) == 1 else f" of {listed(own)}"
+            yield f"Rules{of} for {shown} match nothing in a lab"
 
 
 def _transport(gateway: GatewayRecord) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from natgauge.analysis.unit_frames import UnitFrame, frames_of, is_of_frames, mix_in_words, mix_of, sends_data
+from natgauge.analysis.unit_frames import frames_of, is_of_frames, mix_in_words, mix_of, sends_data
 from natgauge.ethernet import IP_HEADER, LEAST_OCTETS
 from natgauge.figure_text import number
 from natgauge.metrics import declared
@@ -145,7 +145,7 @@ def frames_in_words(result: Result) -> str:
             return f"frames of {mix} on the {side}"
         return f"{size}-octet frames on the {side}" if size is not None else ""
     frames = frames_of(result.metric, parameters)
-    sizes = ", ".join(_sized(frame) for frame in frames)
+    sizes = ", ".join(f"{frame.octets[frame.sender]} ({frame.name})" for frame in frames)
     return f"segments of {sizes} octets with FCS on the sender's side" if frames else "segments without data"
 
 
@@ -158,7 +158,3 @@ def counts_units(result: Result) -> bool:
 def percent(share: float) -> str:
     """Return a share as percents, with all digits that it was given with."""
     return f"{100 * share:.10g}%"
-
-
-def _sized(frame: UnitFrame) -> str:
-    return f"{frame.octets[frame.sender]} ({frame.name})"

@@ -24,8 +24,8 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS
 from natgauge.records.store import plain
 from natgauge.reports import main_figure
-from natgauge.reports.answers import stated_number
 from natgauge.reports.doubtful import bottleneck, mark
+from natgauge.reports.main_figure import stated_number
 from natgauge.reports.rows import doubt_words, unit_of
 from natgauge.reports.text import fitted
 from natgauge.statistics.interval import CONFIDENCE, finite
@@ -158,7 +158,6 @@ def text(diff: Diff, width: int | None = None) -> str:
     """Return the answer, then a line for each change, with the reasons against a conclusion below each table.
 
     Args:
-        diff: the difference.
         width: most characters of a line of a table; None = any.
     """
     ratios = _table(diff.ratios, _RATIOS, width)
@@ -318,11 +317,11 @@ def _audits(changes: Changes[Examined]) -> list[str]:
         differ = with_noun(outcomes["worse"] + outcomes["better"], "verdicts differ", "verdict differs")
         more = f"; {one_sided} have a verdict in one run only" if one_sided else ""
         more += "; cannot tell, for an audit saw almost nothing" if any(one.first.is_whole for one in changed) else ""
-        lines.append(f"Audits of {names}: {differ} ({counted}){more}")
+        lines.append(f"Behaviour of {names} (audits): {differ} ({counted}){more}")
         lines += _alike(changes)
         lines += [f"  {line}" for line in aligned(rows)]
     elif changes.lines:
-        lines += [f"Audits of {names}: no verdict and no class changed", *_alike(changes)]
+        lines += [f"Behaviour of {names} (audits): nothing changed", *_alike(changes)]
     for which, missing in (("first", changes.only_first), ("second", changes.only_second)):
         lines += [f"Only in the {which} run: audit of {audit.gateway}." for audit in missing]
     return lines
@@ -336,9 +335,9 @@ def _alike(changes: Changes[Examined]) -> list[str]:
         "not seen" in (before.seen, after.seen) and not (before.is_decided or after.is_decided)
         for before, after in seen
     )
-    counts = {"met in both": both["meets"], "failed in both": both["fails"], "seen in neither": neither}
+    counts = {"met": both["meets"], "failed": both["fails"], "not seen": neither}
     found = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
-    return [f"Requirements: {found}."] if found else []
+    return [f"Requirements before and after: {found}."] if found else []
 
 
 def _changed(changes: Changes[Examined]) -> list[Change[Examined]]:

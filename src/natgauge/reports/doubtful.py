@@ -65,11 +65,11 @@ def stated(result: Result) -> Stated:
     search is its lower bound, so a bound from above is the search's upper one. Both contain the shares by which doubts
     of any grade may have made the rate too high or too low.
     """
-    grave, limits = _grave(result), bounds(result)
-    if limits[0] != limits[1]:
-        return _limited(result, grave, limits)
+    grave, (least, most) = _grave(result), bounds(result)
+    if least != most:
+        return _limited(result, grave)
     if _may_be_moved(result) and grave:
-        lower, upper = _of_all(result, limits)
+        lower, upper = ends(result)
         # Bounds say these by themselves, unless a repetition has none.
         rest = grave - (_OF_BOUNDS - set(left(result).unknown))
         raising = rest & _AT_LEAST
@@ -94,18 +94,14 @@ def in_summary(result: Result) -> tuple[Note, ...]:
 
 def ends(result: Result) -> tuple[float, float]:
     """Return the lowest and the highest true value that the repetitions allow, with what hides a part of it."""
-    return _of_all(result, bounds(result))
+    # The median's limits are two of these values.
+    (least, most), every = bounds(result), spans(result, seen=True)
+    return min(least, *(span.lower for span in every)), max(most, *(span.upper for span in every))
 
 
-def _of_all(result: Result, limits: tuple[float, float]) -> tuple[float, float]:
-    """The lowest and the highest true value that the repetitions allow, of which the median's limits are two."""
-    every = spans(result, seen=True)
-    return min(limits[0], *(span.lower for span in every)), max(limits[1], *(span.upper for span in every))
-
-
-def _limited(result: Result, grave: AbstractSet[NoteWord], limits: tuple[float, float]) -> Stated:
+def _limited(result: Result, grave: AbstractSet[NoteWord]) -> Stated:
     """What is left between two bounds, of which doubts may move each."""
-    lower, upper = _of_all(result, limits)
+    lower, upper = ends(result)
     upper = math.inf if grave & _AT_LEAST and better(result.metric) == "higher" else upper
     if lower <= 0 and math.isinf(upper):
         return Stated(result.median, result.median, doubtful=True)

@@ -79,7 +79,7 @@ def failures_of(collected: StoredResults, lacks: Sequence[Lack], again: CommandA
 
 
 def _of_folder(folder: Path, again: CommandAgain) -> MeasurementFailure:
-    (plan, failure), subject = _planned(folder)
+    plan, failure, subject = _planned(folder)
     measured = {**failure, **plan}
     stored = plan.get("command") or failure.get("command")
     command = again(stored, str(measured.get("metric")), str(measured.get("gateway")), plan)
@@ -99,18 +99,16 @@ def _of_folder(folder: Path, again: CommandAgain) -> MeasurementFailure:
     return MeasurementFailure(subject, (*happened, *explained), remedy, command, folder, bool(explained))
 
 
-def _planned(folder: Path) -> tuple[tuple[Mapping[str, Any], Mapping[str, Any]], str]:
+def _planned(folder: Path) -> tuple[Mapping[str, Any], Mapping[str, Any], str]:
     """Plan and failure of a folder, as far as it has them, and what was to be measured, in words."""
     plan = read_document(folder / PLAN, PLAN_SCHEMA) if is_there(folder / PLAN) else {}
     failure = read_document(folder / FAILURE, FAILURE_SCHEMA) if is_there(folder / FAILURE) else {}
     measured, gateways = {**failure, **plan}, plan.get("gateways")
     if isinstance(gateways, dict):
-        return (
-            plan,
-            failure,
-        ), f"comparison of {listed([str(each) for each in gateways if each != plan.get('control')])}"
+        names = [str(each) for each in gateways if each != plan.get("control")]
+        return plan, failure, f"comparison of {listed(names)}"
     known = measured.keys() >= {"metric", "gateway"}
-    return (plan, failure), f"{measured['metric']} of {measured['gateway']}" if known else folder.name
+    return plan, failure, f"{measured['metric']} of {measured['gateway']}" if known else folder.name
 
 
 def _trials(folder: Path) -> Iterator[str]:
@@ -169,7 +167,7 @@ def missing_of(collected: StoredResults, lacks: Sequence[Lack]) -> Iterator[Unme
         measured: Mapping[str, Any] = {}
         # What cannot be read has its folder.
         with suppress(UsageError):
-            (plan, failure), _ = _planned(folder)
+            plan, failure, _ = _planned(folder)
             measured = {**failure, **plan}
         gateway = str(measured.get("gateway") or "")
         yield Unmeasured(
@@ -279,7 +277,7 @@ def _metrics_of(record: CampaignRecord, measurement: str) -> set[str]:
 def _called(folder: Path) -> str:
     """What was to be measured; the name of the folder where its plan cannot be read, which keeps no result away."""
     try:
-        return _planned(folder)[1]
+        return _planned(folder)[-1]
     except UsageError:
         return folder.name
 
@@ -304,7 +302,8 @@ def not_ended(folder: Path, *, runs: bool = False) -> str:
     left, command = len(missing) - broken, _resuming(folder, broken=bool(broken))
     parts = [f"{left} of {with_noun(every, 'measurements have', 'measurement has')} not ended"] if left else []
     parts += [f"{broken} of {with_noun(every, 'measurements')} broke"] if broken else []
-    return f"{', '.join(parts)}; {'it is running' if runs else f'continue by {command}'}"
+    how = f"mend what natgauge status names, then {command}" if broken else f"continue by {command}"
+    return f"{', '.join(parts)}; {'it is running' if runs else how}"
 
 
 def _resuming(folder: Path, *, broken: bool) -> str:
@@ -337,9 +336,9 @@ def _missing(folder: Path, record: CampaignRecord) -> tuple[_Names, dict[str, li
     left = set(missing)
     for line in broken:
         own = [
-            (cell.name, measurement.name)
+            name
             for cell, measurement in _places(record)
-            if (cell.name, measurement.name) in left and _is_of(line, cell, measurement.name)
+            if (name := _name_of(cell, measurement)) in left and _is_of(line, cell, measurement.name)
         ]
         left.difference_update(own)
         causes.setdefault(str(line.get("cause")), []).extend(own)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -128,16 +128,12 @@ class Frames:
 
 def frames_of(collected: StoredResults) -> Frames:
     """Make data frames of stored results."""
-    polars = need("polars", "frames", "a data frame")
+    stored = collected.stored
     return Frames(
-        trials=_frame(polars, TRIAL_COLUMNS, [row for stored in collected.stored for row in _trials(stored)]),
-        measurements=_frame(
-            polars, MEASUREMENT_COLUMNS, [row for stored in collected.stored for row in _measurements(stored)]
-        ),
-        series=_frame(polars, SERIES_COLUMNS, [row for stored in collected.stored for row in _series(stored)]),
-        estimates=_frame(
-            polars, ESTIMATE_COLUMNS, [row for comparison in collected.comparisons for row in _estimates(comparison)]
-        ),
+        trials=_frame(TRIAL_COLUMNS, map(_trials, stored)),
+        measurements=_frame(MEASUREMENT_COLUMNS, map(_measurements, stored)),
+        series=_frame(SERIES_COLUMNS, map(_series, stored)),
+        estimates=_frame(ESTIMATE_COLUMNS, map(_estimates, collected.comparisons)),
     )
 
 
@@ -154,7 +150,8 @@ def _parquet(frame: pl.DataFrame) -> bytes:
     return content.getvalue()
 
 
-def _frame(polars: Any, columns: Mapping[str, type], rows: Sequence[_Row]) -> pl.DataFrame:
+def _frame(columns: Mapping[str, type], every: Iterable[Iterable[_Row]]) -> pl.DataFrame:
+    polars, rows = need("polars", "frames", "a data frame"), [row for own in every for row in own]
     kinds = {str: polars.String, int: polars.Int64, float: polars.Float64, bool: polars.Boolean}
     frame: pl.DataFrame = polars.DataFrame(
         {
@@ -180,7 +177,7 @@ def _cell(stored: Stored) -> _Row:
 
 
 def _trials(stored: Stored) -> Iterator[_Row]:
-    yield from each_trial(stored, lambda trial: {**_cell(stored), **_trial(trial)})
+    return each_trial(stored, lambda trial: {**_cell(stored), **_trial(trial)})
 
 
 def _trial(trial: Mapping[str, Any]) -> _Row:

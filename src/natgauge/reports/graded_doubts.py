@@ -80,9 +80,14 @@ def explained(every: Iterable[Sequence[Note]]) -> str:
         sign = mark(doubts)
         for doubt in doubts:
             if sign and doubt.grade is not None and MARKS[doubt.grade] == sign:
-                words.setdefault(doubt.grade, {})[doubt.word] = None
-    texts = (f"{MARKS[grade]} {said}: {', '.join(words[grade])}." for grade, said in _MARKED.items() if grade in words)
+                words.setdefault(doubt.grade, {})[_plainly(doubt)] = None
+    texts = (f"{MARKS[grade]} {said}: {'; '.join(words[grade])}." for grade, said in _MARKED.items() if grade in words)
     return " ".join(texts)
+
+
+def _plainly(doubt: Note) -> str:
+    """What a doubt says to readers who do not know its word; of a doubt of another version there is only the word."""
+    return known(doubt.word).plainly or doubt.word
 
 
 def doubted(
@@ -239,23 +244,23 @@ def _title(grade: Grade, *, marked: bool) -> str:
 
 
 def in_paper(
-    named: Iterable[tuple[NameT, Sequence[Note]]], having: Callable[[Sequence[NameT]], str], *, marked: bool = False
+    named: Iterable[tuple[NameT, Sequence[Note]]], having: Callable[[Sequence[NameT]], str], *, brief: bool = False
 ) -> list[str]:
-    """Return doubts as lines for readers who measure nothing: each word once, and nothing says what to do.
+    """Return doubts as a line for each grade, for readers who measure nothing: what happened, without their words.
 
-    Doubts that could change the answer have their share, or the text of the first as an example.
+    Each is there once, and nothing says what to do. `brief`: those of figures with a mark alone, by the mark.
     """
     every_named, lines = _without_told(named), list[str]()
-    for grade, every in doubted(every_named, lambda _: False).items():
-        title, words = _title(grade, marked=marked), []
-        for one in every:
-            name, share = f"{one.doubt.word}{having(one.names)}", _share(one.doubt, every_named)
-            several = _has_several_texts(one.doubt, every_named)
-            if grade != "answer" or known(one.doubt.word).quotes or (several and share):
-                words.append(f"{name}{share}")
-            else:
-                lines.append(f"{title}: {name}{', for example' if several else ''}: {one.doubt.text}.")
-        lines += [f"{title}: {', '.join(words)}."] if words else []
+    shown = without_causes(every_named) if brief else every_named
+    if brief:
+        shown = [(name, [one for one in doubts if mark([one]) == mark(doubts)]) for name, doubts in shown]
+    for grade, every in doubted(shown, lambda _: False).items():
+        title = f"{MARKS[grade]} {_MARKED.get(grade, '')}" if brief else _title(grade, marked=True)
+        said = [
+            f"{_plainly(one.doubt)}{f'{having(one.names)}{_share(one.doubt, every_named)}'.replace(') (', '; ')}"
+            for one in every
+        ]
+        lines += [f"{title}: {'; '.join(said)}."] if said and (MARKS[grade] or not brief) else []
     return lines
 
 
@@ -273,7 +278,7 @@ def _share(doubt: Note, every: Sequence[tuple[object, Sequence[Note]]]) -> str:
 
 
 def of_columns(
-    every: Sequence[tuple[str, str, Sequence[Note]]], noun: str = "", *, marked: bool = False
+    every: Sequence[tuple[str, str, Sequence[Note]]], noun: str = "", *, brief: bool = False
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the doubts of a table's columns as lines, with the columns that have each doubt; and those of a paper.
 
@@ -285,8 +290,8 @@ def of_columns(
         return f" ({columns(found, noun)})" if len(found) < len(every) else " (all)" if len(every) > 1 else ""
 
     named = [((block, heading), doubts) for block, heading, doubts in every]
-    shown = graded(named, having, brief=True, each=True, marked=marked)
-    return tuple(shown), tuple(in_paper(named, having, marked=marked))
+    shown = graded(named, having, brief=True, each=True, marked=True)
+    return tuple(shown), tuple(in_paper(named, having, brief=brief))
 
 
 def columns(places: Sequence[tuple[str, str]], noun: str = "") -> str:

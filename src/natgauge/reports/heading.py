@@ -14,13 +14,14 @@ from natgauge.analysis.unit_frames import mix_of, own_size
 from natgauge.figure_text import in_full
 from natgauge.metrics import declared
 from natgauge.plain_text import one_line
+from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import date_of, moment_of
 from natgauge.reports import audit, criterion, markdown
 from natgauge.reports.collected import StoredResults
 from natgauge.reports.failures import MeasurementFailure
 from natgauge.reports.latex import plain
-from natgauge.reports.rows import open_at_once
+from natgauge.reports.rows import open_at_once, unit_of
 from natgauge.words import listed
 
 
@@ -50,9 +51,6 @@ class OwnWords:
 NO_WORDS: Final = OwnWords()
 
 
-#: The connections, and further parameters, of the line below the title.
-_CONNECTIONS: Final = "connections"
-_CONDITIONS: Final = {_CONNECTIONS: "connections", "device_cores": "cores"}
 #: The figures of comparisons.
 _COSTS: Final = "costs"
 #: The family of the Initiator's packets, with which the size of the same frame differs.
@@ -91,14 +89,17 @@ class Heading:
     @property
     def made(self) -> str:
         """Day, machine, tool and settings as a sentence, without conditions; empty where none is known."""
-        text = "; ".join(filter(None, (self.measured, self.settings)))
-        return f"{text}." if text else ""
+        return _sentence(self.measured, self.settings)
 
     @property
     def sentence(self) -> str:
         """Day, machine, conditions and settings as a sentence; empty where none is known."""
-        text = "; ".join(filter(None, (self.measured, self.conditions, self.settings)))
-        return f"{text}." if text else ""
+        return _sentence(self.measured, self.conditions, self.settings)
+
+
+def _sentence(*parts: str) -> str:
+    text = "; ".join(filter(None, parts))
+    return f"{text}." if text else ""
 
 
 def heading(collected: StoredResults, failures: Sequence[MeasurementFailure], own: OwnWords = NO_WORDS) -> Heading:
@@ -108,10 +109,49 @@ def heading(collected: StoredResults, failures: Sequence[MeasurementFailure], ow
         own.title or _title(collected, failures, titles),
         _measured(collected),
         _conditions(collected),
-        ", ".join(_words(_SETTINGS, _parameters(collected))).replace("%", " %"),
+        ", ".join(_words(_SETTINGS, collected.parameters)).replace("%", " %"),
         tuple(titles.items()) if len(titles) > 1 else (),
         own.paragraphs,
     )
+
+
+def caption(collected: StoredResults, own: OwnWords = NO_WORDS) -> tuple[str, str, str]:
+    """Return the title of a table of measurements for a paper, the further sentences of its caption, and its label.
+
+    Metrics have the terms of their standards, and gateways the versions of their software.
+    """
+    head, results = heading(collected, (), own), collected.results
+    if not results:
+        return head.title, head.sentence, head.title
+    title, metrics = own.title, list(dict.fromkeys(result.metric for result in results))
+    if not title:
+        gateways = list(dict.fromkeys(result.gateway for result in results))
+        what = listed([declared(name).cited for name in metrics[:_MOST_METRICS]])
+        what = what if len(metrics) <= _MOST_METRICS else f"{len(metrics)} metrics"
+        more = f" and {len(gateways) - _MOST_NAMES} more" if len(gateways) > _MOST_NAMES else ""
+        unit = unit_of_caption(results)
+        names = gateways[:_MOST_NAMES]
+        title = f"{what} of {', '.join(names) if more else listed(names)}{more}{f', in {unit}' if unit else ''}"
+    return title, " ".join(filter(None, [head.sentence, _software(results)])), head.title
+
+
+def unit_of_caption(results: Sequence[Result]) -> str:
+    """Return the unit that a caption says of all results; empty where they are of several metrics or units."""
+    of = {(result.metric, unit_of(result)) for result in results}
+    return of.pop()[1] if len(of) == 1 else ""
+
+
+def _software(results: Sequence[Result]) -> str:
+    """The versions of the gateways' software, but for the kernel, which the line on the machine has; as a sentence."""
+    found: dict[str, dict[str, None]] = {}
+    for result in results:
+        versions = result.parameter("version")
+        kernel = f"Linux {result.parameter('kernel')}"
+        for version in versions if isinstance(versions, list) else []:
+            if isinstance(version, str) and version != kernel:
+                found.setdefault(result.gateway, {})[version] = None
+    texts = [f"{gateway}: {', '.join(versions)}" for gateway, versions in found.items()]
+    return f"Software of {'; of '.join(texts)}." if texts else ""
 
 
 def _titles(collected: StoredResults) -> Mapping[str, str]:
@@ -158,7 +198,7 @@ def _measured(collected: StoredResults) -> str:
     """When and on which machines, such as "Measured on 2026-11-26 on AMD EPYC, Linux 6.18"."""
     days = sorted(set(_days(collected)))
     when = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
-    machines = [", ".join(_words(_MACHINE, [parameters])) for parameters in _parameters(collected)]
+    machines = [", ".join(_words(_MACHINE, [parameters])) for parameters in collected.parameters]
     where = " and ".join(dict.fromkeys(filter(None, machines)))
     parts = [f"on {when}" if when else "", f"on {where}" if where else ""]
     return f"Measured {', '.join(filter(None, parts))}" if any(parts) else ""
@@ -187,21 +227,18 @@ def _day(results: str | None, folder: Path) -> Iterator[str]:
         yield date.date().isoformat()
 
 
-def _parameters(collected: StoredResults) -> list[Parameters]:
-    return [result.parameters for result in collected.results] + [
-        record.baseline.parameters for record in collected.records
-    ]
-
-
 def _conditions(collected: StoredResults) -> str:
     """Numbers of the traffic and the device, the lowest and the highest, and the placement."""
-    results, every = collected.results, _parameters(collected)
-    values: dict[str, list[int]] = {"repetitions": [len(result.repetitions) for result in results]}
-    for name, noun in _CONDITIONS.items():
-        found: list[object] = [parameters.get(name) for parameters in every]
-        if name == _CONNECTIONS:
-            found[: len(results)] = map(open_at_once, results)
-        values[noun] = [value for value in found if isinstance(value, int)]
+    results, every = collected.results, collected.parameters
+    found: dict[str, list[object]] = {
+        "repetitions": [len(result.repetitions) for result in results],
+        "connections": [
+            *map(open_at_once, results),
+            *(record.baseline.parameters.get("connections") for record in collected.records),
+        ],
+        "cores": [parameters.get("device_cores") for parameters in every],
+    }
+    values = {noun: [value for value in own if isinstance(value, int)] for noun, own in found.items()}
     texts = [f"{_ends(own)} {noun if max(own) > 1 else noun[:-1]}" for noun, own in values.items() if own]
     texts += _frames(collected)
     texts += list(dict.fromkeys(f"by {by}" for result in results if (by := criterion.transport(result))))

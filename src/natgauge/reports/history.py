@@ -174,7 +174,7 @@ def groups(every: Sequence[HistorySeries], margin: float) -> list[FigureGroup]:
         f"{' An arrow marks an unknown end.' * any(map(_is_open, drawn))}"
         f"{f' Not drawn: {unknown} without a known ratio.' if unknown else ''}"
     )
-    return [FigureGroup("Cost, compared with the baseline", caption, figures)] if figures else []
+    return [FigureGroup("Cost, compared with the baseline", caption, "cost-over-commits", figures)] if figures else []
 
 
 def _figure(series: HistorySeries) -> Figure | None:

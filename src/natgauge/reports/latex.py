@@ -33,10 +33,11 @@ _SPECIAL: Final[Mapping[str, str]] = {
 }
 
 
-def render(shown: Sheet, title: str = "", measured: str = "") -> str:
+def render(shown: Sheet, title: str = "", measured: str = "", label: str = "") -> str:
     """Return a sheet as LaTeX: with a title a table that floats, with its caption and a label, else what is in it.
 
-    `title` has no full stop; `measured`: further sentences of the caption, which also says how cells are read.
+    `title` has no full stop; `measured`: further sentences of the caption, which also says how cells are read; `label`
+    is in words, and otherwise the title.
     """
     head, *rest = shown.lines
     lines = [
@@ -54,11 +55,12 @@ def render(shown: Sheet, title: str = "", measured: str = "") -> str:
         r"\end{tabular}",
     ]
     lines += [rf"\par{{\footnotesize {plain(note)}\par}}" for note in (*(shown.in_paper or shown.doubts), *shown.notes)]
+    lines += [f"% {plain(sentence)}" for sentence in shown.for_text]
     if title:
         cells = [cell for line in shown.lines for cell in line.cells]
         sentences = (f"{title.removesuffix('.')}.", measured, shown.ranges, read_in(cells))
         caption = plain(" ".join(filter(None, sentences)))
-        words = re.sub(r"[^a-z0-9]+", "-", title.lower())[:_LONGEST].strip("-")
+        words = re.sub(r"[^a-z0-9]+", "-", (label or title).lower())[:_LONGEST].strip("-")
         above = [r"\begin{table}[htbp]", r"\centering", rf"\caption{{{caption}}}", rf"\label{{tab:{words}}}"]
         lines = [*above, *lines, r"\end{table}"]
     return "\n".join(lines)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from natgauge import figure_text, interval_text
 from natgauge.analysis.between_runs import drift, expected_range, widened_by_doubts
-from natgauge.analysis.contrast import is_searched
+from natgauge.analysis.contrast import bounds, is_searched
 from natgauge.figure_text import with_noun
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful
+from natgauge.reports.graded_doubts import mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,30 @@ def interval_of(result: Result) -> Interval:
     expected = expected_range(result) if stated.is_median and not stated.doubtful else None
     low, high = expected or (result.minimum, result.maximum)
     return Interval(low, high, expected is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """What is drawn at a median: its interval, or the bounds that are left; an end that is not known is open."""
+
+    low: float
+    high: float
+    open_low: bool = False
+    open_high: bool = False
+
+
+def stroke_of(result: Result) -> Stroke:
+    """Return the stroke of a result; the open end of a bound is where the repetitions end."""
+    interval, stated = interval_of(result), doubtful.stated(result)
+    if stated.is_median:
+        return Stroke(interval.low, interval.high)
+    low, high = stated.lower, stated.upper
+    return Stroke(
+        low if low > 0 else min(interval.low, high),
+        high if math.isfinite(high) else max(interval.high, low),
+        open_low=low <= 0,
+        open_high=math.isinf(high),
+    )
 
 
 def median(result: Result) -> str:
@@ -110,3 +135,47 @@ def within(result: Result) -> str:
     if result.unit == "%":
         return f"{median(result)} ({interval_text.span(interval.low, interval.high)})"
     return interval_text.within(result.median, interval.low, interval.high)
+
+
+def stated_number(result: Result, scale: float = 1.0) -> str:
+    """Return the median, or the bounds that are left where something else limited it, or a doubt is grave.
+
+    Each is multiplied by `scale` before it is written.
+    """
+    stated = doubtful.stated(result)
+    if stated.is_median:
+        return median(result) if scale == 1 else figure_text.number(scale * result.median)
+    least, most = stated_bounds(result, scale)
+    if math.isinf(most):
+        return f"at least {figure_text.at_least(least)}"
+    upper = figure_text.at_most(most)
+    return f"at most {upper}" if least <= 0 else f"between {figure_text.at_least(least)} and {upper}"
+
+
+def stated_bounds(result: Result, scale: float) -> tuple[float, float]:
+    """The ends of what is stated; a product that is below one by an error of floats alone is not rounded down."""
+    stated = doubtful.stated(result)
+    least, most = (float(f"{scale * end:.12g}") for end in (stated.lower, stated.upper))
+    return least, most
+
+
+def in_cell(result: Result) -> str:
+    """Return the figure with its interval or the bounds that doubts leave, and the mark of its doubts."""
+    return f"{in_short(result)}{doubtful.stamp(result)}{mark(result.doubts)}{doubtful.missing(result)}"
+
+
+def in_short(result: Result) -> str:
+    """Return the figure with its interval, or the bounds that doubts leave."""
+    return within(result) if doubtful.stated(result).is_median else with_bounds(result)
+
+
+def with_bounds(result: Result) -> str:
+    """Return the median with the bounds that doubts leave, such as "284 k, at most 317 k".
+
+    Of a value that is only a bound itself, such as that of a limit of the tester, it has the bounds alone.
+    """
+    figure = median(result)
+    if doubtful.stated(result).is_median:
+        return figure
+    lower, upper = bounds(result)
+    return stated_number(result) if lower != upper else f"{figure}, {stated_number(result)}"

@@ -14,12 +14,12 @@ from natgauge.analysis import conditions
 from natgauge.metrics import declared
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful
-from natgauge.reports.answers import in_cell
 from natgauge.reports.failures import BrokenMeasurement
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.heading import SAID_ROWS
 from natgauge.reports.labels import names_of
-from natgauge.reports.pivot import alike, heading_of, matrix
+from natgauge.reports.main_figure import in_cell
+from natgauge.reports.pivot import alike, heading_of, matrix, unlike
 from natgauge.reports.sheet import Sheet, SheetRow, of_runs
 from natgauge.words import listed
 
@@ -92,7 +92,7 @@ def doubts_of(results: Sequence[Result], *, each: bool = False, informing: bool 
         (at, [doubt for doubt in result.doubts if informing or doubt.grade != "information"])
         for at, result in enumerate(results)
     ]
-    return tuple(graded(every, having, called=called, brief=not each, each=each, marked=not each))
+    return tuple(graded(every, having, called=called, brief=not each, each=each, marked=True))
 
 
 def _words(own: Mapping[str, Result], failed: Sequence[BrokenMeasurement]) -> str:
@@ -142,9 +142,8 @@ def _unlike(
     for title, names in groups.items():
         for column in columns:
             own = [by_gateway[name][column] for name in names if column in by_gateway[name]]
-            if said := conditions.sentence([conditions.figure_of(result) for result in own]):
+            if said := unlike(own):
                 found.setdefault((title, said), []).append(column)
     return [
-        f"{f'{title}, ' if len(groups) > 1 else ''}{', '.join(own)}: {said[0].lower()}{said[1:]}"
-        for (title, said), own in found.items()
+        f"{f'{title}, ' if len(groups) > 1 else ''}{', '.join(own)}: {said}" for (title, said), own in found.items()
     ]

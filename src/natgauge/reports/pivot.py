@@ -7,7 +7,7 @@ metrics, it is a matrix of devices and metrics.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
@@ -21,12 +21,13 @@ from natgauge.errors import UsageError
 from natgauge.interval_text import significant
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe, is_fact
-from natgauge.reports.answers import in_cell
+from natgauge.reports import main_figure
 from natgauge.reports.graded_doubts import of_columns
-from natgauge.reports.heading import SAID_ROWS
+from natgauge.reports.heading import SAID_ROWS, unit_of_caption
 from natgauge.reports.labels import differing_within, in_words, text_of
+from natgauge.reports.main_figure import in_cell
 from natgauge.reports.rows import IN_UNIT, Cell, ResultRow, row_of, rows, unit_of, unit_of_all
-from natgauge.reports.sheet import OF_VALUES, Sheet, SheetRow, notes, of_runs
+from natgauge.reports.sheet import OF_VALUES, Sheet, SheetRow, notes, of_runs, printed
 
 #: What the heading of a block says.
 _IN_HEADING: Final = frozenset({"gateway", "metric", "unit"})
@@ -48,6 +49,8 @@ _MANY: Final = 10_000
 _THOUSAND: Final = 1000
 #: Parameters that have a shorter name on the command line.
 _SHORT: Final[Mapping[str, str]] = {"cores": "device_cores"}
+#: Heads of columns that a paper's caption names so.
+_IN_PAPER: Final = {"connections": "connections"}
 #: The number of cores; 0 where nobody knows it.
 _CORES: Final = "device_cores"
 
@@ -78,7 +81,9 @@ def sheet(results: Sequence[Result], against: str, *, narrow: bool = False) -> S
         lines.append(SheetRow(f"{block.name} ({_unit(of_block, many=many)})", ()))
         for row in own:
             places = [block.at.get(column) for column in columns]
-            _add(lines, _in_thousands(row) if many and row.label in IN_UNIT else row, places)
+            in_thousands = many and row.label in IN_UNIT
+            shown = _in_thousands(row) if in_thousands else row
+            _add(lines, row, places, printed(shown, results, 1 / _THOUSAND if in_thousands else 1.0))
     placed = [
         (block.name, column, results[block.at[column]]) for block in blocks for column in columns if column in block.at
     ]
@@ -98,27 +103,44 @@ def of_medians(results: Sequence[Result], against: str) -> Sheet:
     """
     name = parameter_of(against, results)
     columns, blocks = columns_of(name, results), blocks_of(name, against, results)
-    heading = row_of(name)
+    heading, unit = row_of(name), unit_of_caption(results)
     indices = [[at for block in blocks if (at := block.at.get(column)) is not None] for column in columns]
-    lines = [SheetRow(heading, tuple(columns))]
+    lines = [SheetRow(_IN_PAPER.get(name, heading), tuple(columns))]
     for row in rows(results):
         is_input = not row.measured and row.heading not in _IN_HEADING | _LEFT_OUT | {heading} | _FOLLOWING
         if is_input and len({row.cells[at] for own in indices for at in own}) > 1 and _is_common(row, indices):
             _add(lines, row, [_first(row, own) for own in indices])
     for block in blocks:
-        cells = tuple(in_cell(results[block.at[column]]) if column in block.at else "-" for column in columns)
-        unit = _unit([results[at] for at in block.at.values()], many=False)
-        lines.append(SheetRow(f"{block.name} ({unit})", cells))
-    below = alike(results, except_for=_NOT_IN_PAPER)
+        own = {column: results[at] for column, at in block.at.items()}
+        called = block.named(with_metric=not unit)
+        in_unit = "" if unit else f" ({_unit(list(own.values()), many=False)})"
+        lines.append(SheetRow(f"{called}, median{in_unit}", _cells(own, columns, in_cell)))
+        if any(len(result.repetitions) > 1 for result in own.values()):
+            lines.append(SheetRow(f"{called}, 1st and 99th percentile{in_unit}", _cells(own, columns, _percentiles)))
+    below = []
     for metric in dict.fromkeys(block.metric for block in blocks):
         alike_in = [block for block in blocks if block.metric == metric]
         shown = {other for block in alike_in for other in block.others}
         columned = ([results[block.at[column]] for block in alike_in if column in block.at] for column in columns)
-        below += [f"{metric}: {said}" for said in dict.fromkeys(_unlike(own, shown) for own in columned) if said]
+        below += [f"{metric}: {said}" for said in dict.fromkeys(unlike(own, shown) for own in columned) if said]
     doubts, of_paper = of_columns(
-        [(block.name, column, results[at].doubts) for block in blocks for column, at in block.at.items()], marked=True
+        [
+            (block.named(with_metric=not unit), column, results[at].doubts)
+            for block in blocks
+            for column, at in block.at.items()
+        ],
+        brief=True,
     )
-    return Sheet(tuple(lines), tuple(below), doubts, of_paper, of_runs(results))
+    ranges = " ".join(filter(None, [*alike(results, except_for=_NOT_IN_PAPER), of_runs(results)]))
+    return Sheet(tuple(lines), tuple(below), doubts, of_paper, ranges)
+
+
+def _cells(own: Mapping[str, Result], columns: Sequence[str], text: Callable[[Result], str]) -> tuple[str, ...]:
+    return tuple(text(own[column]) if column in own else "-" for column in columns)
+
+
+def _percentiles(result: Result) -> str:
+    return ", ".join(main_figure.value(result, each) for each in (result.p1, result.p99))
 
 
 def of_metrics(results: Sequence[Result], names: Sequence[str] = ()) -> Sheet:
@@ -133,25 +155,31 @@ def of_metrics(results: Sequence[Result], names: Sequence[str] = ()) -> Sheet:
     columns, by_gateway = matrix(results, names)
     headings = [heading_of(result) for result in results]
     lines = [SheetRow("median of", columns)]
-    lines += [
-        SheetRow(gateway, tuple(in_cell(own[heading]) if heading in own else "-" for heading in columns))
-        for gateway, own in by_gateway.items()
-    ]
-    notes = alike(results, except_for=_NOT_IN_PAPER if names else ())
-    unlike: dict[str, list[str]] = {}
+    lines += [SheetRow(gateway, _cells(own, columns, in_cell)) for gateway, own in by_gateway.items()]
+    if names and len(columns) == 1 and any(len(result.repetitions) > 1 for result in results):
+        (metric,) = columns
+        lines[0] = SheetRow("median of", (metric, "1st and 99th percentile"))
+        lines[1:] = [
+            replace(line, cells=(*line.cells, _percentiles(by_gateway[line.heading][metric]))) for line in lines[1:]
+        ]
+    same = alike(results, except_for=_NOT_IN_PAPER if names else ())
+    # A paper has it in the caption.
+    notes = [] if names else same
+    differing: dict[str, list[str]] = {}
     for column in columns:
         own = [result for result, heading in zip(results, headings, strict=True) if heading == column]
-        unlike.setdefault(_unlike(own, differing_within(own) if names else ()), []).append(column)
-    notes += [f"{', '.join(own)}: {said}" for said, own in unlike.items() if said]
+        differing.setdefault(unlike(own, differing_within(own) if names else ()), []).append(column)
+    notes += [f"{', '.join(own)}: {said}" for said, own in differing.items() if said]
     # The names tell results of a metric apart, of a single one by themselves.
     heads = ["" if len(columns) == 1 else result.metric for result in results] if names else headings
     places = list(zip(names or _gateways(results), heads, (result.doubts for result in results), strict=True))
-    doubts, of_paper = of_columns(places, marked=True)
-    return Sheet(tuple(lines), tuple(notes), doubts, of_paper, of_runs(results))
+    doubts, of_paper = of_columns(places, brief=True)
+    ranges = " ".join(filter(None, [*(same if names else []), of_runs(results)]))
+    return Sheet(tuple(lines), tuple(notes), doubts, of_paper, ranges)
 
 
-def _unlike(results: Sequence[Result], shown: Collection[str]) -> str:
-    """The sentence on the conditions in which results of a metric differ, but for those that are shown; or empty."""
+def unlike(results: Sequence[Result], shown: Collection[str] = ()) -> str:
+    """Return the conditions in which results of a metric differ, but for those that are shown; empty = in none."""
     except_for = frozenset[str]().union(*map(varied_with, shown))
     said = conditions.sentence(list(map(conditions.figure_of, results)), except_for=except_for)
     return f"{said[:1].lower()}{said[1:]}"
@@ -210,10 +238,12 @@ def _first(row: ResultRow, column: Sequence[int]) -> int | None:
     return next((at for at in column if row.cells[at] is not None), None)
 
 
-def _add(lines: list[SheetRow], row: ResultRow, places: Sequence[int | None]) -> None:
-    """Append the row of these results, unless all its cells are empty."""
-    printed = row.printed
-    cells = tuple("-" if at is None else printed[at] for at in places)
+def _add(
+    lines: list[SheetRow], row: ResultRow, places: Sequence[int | None], texts: Sequence[str] | None = None
+) -> None:
+    """Append the row of these results, unless all its cells are empty; `texts` are its cells as text."""
+    own = row.printed if texts is None else texts
+    cells = tuple("-" if at is None else own[at] for at in places)
     if any(cell != "-" for cell in cells):
         lines.append(SheetRow(row.heading, cells, column=row.column))
 
@@ -244,8 +274,13 @@ class SeriesBlock:
     @property
     def name(self) -> str:
         """Metric, device and distinguishing values, as text."""
+        return self.named(with_metric=True)
+
+    def named(self, *, with_metric: bool) -> str:
+        """The same, or the text without a metric that the caption has."""
         of = f" of {self.gateway}" if self.gateway else ""
-        return ", ".join([f"{self.metric}{of}", *(in_words(name, value) for name, value in self.others.items())])
+        head = f"{self.metric}{of}" if with_metric or not self.gateway else self.gateway
+        return ", ".join([head, *(in_words(name, value) for name, value in self.others.items())])
 
 
 def parameter_of(against: str, results: Sequence[Result]) -> str:

@@ -133,18 +133,21 @@ class ResultRow:
     @property
     def printed(self) -> list[str]:
         """Cells as printed text."""
-        own = self.own or [printed(cell, self.text, in_percent=self.unit == "%") for cell in self.cells]
+        own = self.own or [printed(cell, self.text, ends=True) for cell in self.cells]
         return ["-" if cell is None else _with_value(text, cell) for cell, text in zip(self.cells, own, strict=True)]
 
 
-def printed(cell: Cell, text: Callable[[Cell], str], *, in_percent: bool = False) -> str:
-    """Return a cell's text, of a range as a figure with its interval; `text` formats a single value."""
+def printed(cell: Cell, text: Callable[[Cell], str], *, ends: bool) -> str:
+    """Return a cell's text, of a range as a figure with its interval, by both `ends`; `text` formats a single value.
+
+    Beside medians "±" is where another run is expected, which a range of what was measured is not.
+    """
     if not isinstance(cell, Ranged):
         return text(cell)
     if text is in_full:
         # Of what is counted, a rounded number hides what a few are missing.
         return f"{in_full(cell.median)} ({in_full(cell.minimum)} to {in_full(cell.maximum)})"
-    return (with_ends if in_percent else within)(cell.median, cell.minimum, cell.maximum)
+    return (with_ends if ends else within)(cell.median, cell.minimum, cell.maximum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,14 +281,9 @@ def ranged(summary: FigureSummary | None) -> Cell:
     return Ranged(summary.median, summary.minimum, summary.maximum)
 
 
-def _beyond_percentiles(name: str) -> Callable[[Result], Cell]:
-    """Return a reader of an extreme; it reads None where the extreme is the 1st or the 99th percentile."""
-    return lambda result: getattr(result, name) if len(result.values) >= VALUES_FOR_PERCENTILES else None
-
-
-def _with_several(name: str) -> Callable[[Result], Cell]:
-    """Return a reader of a figure that a single repetition does not have."""
-    return lambda result: getattr(result, name) if len(result.values) > 1 else None
+def _statistic(name: str, least: int = 1) -> Callable[[Result], Cell]:
+    """Return a reader of a statistic of the repetitions; it reads None of fewer than `least`."""
+    return lambda result: getattr(result, name) if len(result.values) >= least else None
 
 
 def _cell(value: JsonValue) -> Cell:
@@ -354,28 +352,23 @@ _OF_DELAYS: Final[Mapping[str, str]] = {
 }
 
 
-#: Ends of the names of a delay figure, and what they add to its label.
-_DELAYS_OF: Final[Mapping[str, str]] = {
-    "_us": "",
-    "_without_stalls_us": " without stalls",
-    "_us_from_initiator": f" of frames {SENDING['up']}",
-    "_us_from_responder": f" of frames {SENDING['down']}",
-}
-#: What programs know these ends by, as heads in CSV.
-_DELAY_HEADS: Final[Mapping[str, str]] = {
-    "_us_from_initiator": " of frames from the Initiator",
-    "_us_from_responder": " of frames from the Responder",
-}
-#: The same of quantities.
+#: Ends of the names of a delay figure, and what they add to its label, and to its head in CSV.
+_DELAYS_OF: Final = (
+    ("_us", "", ""),
+    ("_without_stalls_us", " without stalls", " without stalls"),
+    ("_us_from_initiator", f" of frames {SENDING['up']}", " of frames from the Initiator"),
+    ("_us_from_responder", f" of frames {SENDING['down']}", " of frames from the Responder"),
+)
+#: Heads of the costs of quantities in CSV.
 _COST_HEADS: Final[Mapping[str, str]] = {"up": "frame from the Initiator", "down": "frame from the Responder"}
 
 
 def _delays() -> Iterator[_Described]:
     """Yield the rows of each delay figure: of all frames, without frames that stalls delayed, and by direction."""
     for figure, name in _OF_DELAYS.items():
-        for end, of in _DELAYS_OF.items():
-            head = f"{name}{_DELAY_HEADS.get(end, of)}"
-            yield _Described(f"{name}{of}", _figure(f"{figure}{end}"), "us", text=number, measured=True, head=head)
+        for end, of, head in _DELAYS_OF:
+            read = _figure(f"{figure}{end}")
+            yield _Described(f"{name}{of}", read, "us", text=number, measured=True, head=f"{name}{head}")
 
 
 #: Label of each figure of a series over loads, its unit, and what the load is a share of, by column and name.
@@ -394,18 +387,12 @@ def _over_loads(results: Sequence[Result]) -> Iterator[ResultRow]:
     for (column, name), (label, unit, full) in _OVER_LOADS.items():
 
         def cell(result: Result, loads: ByLoad | None, load: float, column: str = column, name: str = name) -> Cell:
-            if (
-                loads is None
-                or loads.column != column
-                or load == loads.of_value
-                or name == _WITHOUT.get(result.placement)
-            ):
+            if loads is None or loads.column != column or load == loads.of_value:
                 return None
-            return ranged(loads.at.get(load, {}).get(name))
+            return None if name == _WITHOUT.get(result.placement) else ranged(loads.at.get(load, {}).get(name))
 
-        for load in sorted(
-            {load for loads in series if loads and loads.column == column for load in loads.at}, reverse=True
-        ):
+        every = {load for loads in series if loads and loads.column == column for load in loads.at}
+        for load in sorted(every, reverse=True):
             cells = tuple(cell(result, loads, load) for result, loads in zip(results, series, strict=True))
             yield ResultRow(f"{label} at {load:g} % of {full}", unit, cells, _text_in(unit), measured=True)
 
@@ -415,10 +402,8 @@ def _of_metrics() -> Iterator[_Described]:
     for figure in figures().values():
         if figure.label:
             text = in_full if figure.is_counted else _text_in(figure.unit)
-            if figure.name == KEPT:
-                yield _Described(figure.label, kept, figure.unit, text=_with_bound(text), measured=True)
-            else:
-                yield _Described(figure.label, _figure(figure.name), figure.unit, text=text, measured=True)
+            read, text = (kept, _with_bound(text)) if figure.name == KEPT else (_figure(figure.name), text)
+            yield _Described(figure.label, read, figure.unit, text=text, measured=True)
 
 
 def kept(result: Result) -> Cell:
@@ -615,14 +600,15 @@ _BEFORE: Final = (
     _Described("experiments planned", _planned, text=in_full),
     _Described("error of the search", search_error, text=number, measured=True),
     _Described("unit", unit_of),
-    _Described("median", lambda result: result.median, text=number, measured=True, in_unit=True),
+    _Described("median", _statistic("median"), text=number, measured=True, in_unit=True),
     _Described("threshold", _threshold, measured=True),
-    _Described("1st percentile", lambda result: result.p1, text=number, measured=True, in_unit=True),
-    _Described("99th percentile", lambda result: result.p99, text=number, measured=True, in_unit=True),
-    _Described("minimum", _beyond_percentiles("minimum"), text=number, measured=True, in_unit=True),
-    _Described("maximum", _beyond_percentiles("maximum"), text=number, measured=True, in_unit=True),
-    _Described("mean", _with_several("mean"), text=number, measured=True, in_unit=True),
-    _Described("standard deviation", _with_several("standard_deviation"), text=number, measured=True),
+    _Described("1st percentile", _statistic("p1"), text=number, measured=True, in_unit=True),
+    _Described("99th percentile", _statistic("p99"), text=number, measured=True, in_unit=True),
+    # With fewer values the extremes are these percentiles.
+    _Described("minimum", _statistic("minimum", VALUES_FOR_PERCENTILES), text=number, measured=True, in_unit=True),
+    _Described("maximum", _statistic("maximum", VALUES_FOR_PERCENTILES), text=number, measured=True, in_unit=True),
+    _Described("mean", _statistic("mean", 2), text=number, measured=True, in_unit=True),
+    _Described("standard deviation", _statistic("standard_deviation", 2), text=number, measured=True),
     _Described("all directions", _figure(IN_ALL), "frames/s", text=number, measured=True),
     _Described("mean frame size", _mean_octets, "octets", text=number),
     _Described("on the wire", _gigabits("wire"), "Gbit/s", text=number, measured=True, detail=_of_bits),
@@ -679,7 +665,10 @@ def rows(results: Sequence[Result]) -> list[ResultRow]:
         *_over_loads(results),
         *_differing(results),
         _Described("device cores", lambda result: result.device_cores or None).filled(results),
-        *map(_derived, derived),
+        *(
+            ResultRow(row.name, row.unit, tuple(map(_compared, row.comparisons)), _with_bound(number), measured=True)
+            for row in derived
+        ),
         ResultRow("not compared", "", missing, str),
     ]
 
@@ -721,10 +710,6 @@ def references(derived: Sequence[DerivedRow]) -> list[str]:
     """Return notes on the references of the comparisons, each once."""
     notes = (comparison.note for row in derived for comparison in row.comparisons)
     return list(dict.fromkeys(note for note in notes if note))
-
-
-def _derived(row: DerivedRow) -> ResultRow:
-    return ResultRow(row.name, row.unit, tuple(map(_compared, row.comparisons)), _with_bound(number), measured=True)
 
 
 def _compared(comparison: Comparison) -> Cell:

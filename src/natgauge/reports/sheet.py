@@ -5,24 +5,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
+from natgauge.analysis.between_runs import drift, search_share, take_turns, widened_by_doubts
+from natgauge.figure_text import in_percent
+from natgauge.interval_text import Written
 from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful
-from natgauge.reports.graded_doubts import of_columns
-from natgauge.reports.main_figure import interval_of
-from natgauge.reports.rows import IN_UNIT, column_of, compared_rows, references, rows, uncompared, unit_of, unlike_bits
+from natgauge.reports.graded_doubts import mark, of_columns
+from natgauge.reports.main_figure import interval_of, stated_number
+from natgauge.reports.rows import (
+    IN_UNIT,
+    ResultRow,
+    column_of,
+    compared_rows,
+    references,
+    rows,
+    uncompared,
+    unit_of,
+    unlike_bits,
+)
+from natgauge.words import listed
 
 #: What ranges are in tables whose medians have rows of their own, and in those where the median has one.
-OF_VALUES: Final = (
-    "Percentiles, brackets and ± are of the measured values alone; strokes of figures are where another run is "
-    "expected."
+OF_VALUES: Final = "Percentiles and brackets are of the measured values alone."
+_EXPECTED: Final = "± and brackets are where another run on this machine is expected, and no confidence intervals"
+_IN_TURNS: Final = (
+    "A ratio of two values can be known better than ±: their repetitions took turns, so that a change of the machine's "
+    "speed acts on both."
 )
-_OF_RUNS: Final = (
-    "Brackets and ± are where another run on the same machine is expected or, in doubt, the range of the repetitions; "
-    "they are no confidence intervals."
-)
+_NOT_KNOWN: Final = "brackets are the range of the repetitions"
+#: The row of the figures that are the answers.
+MEDIAN: Final = "median"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +64,8 @@ class Sheet:
 
     Attributes:
         in_paper: the doubts for readers of a paper; empty = as for others.
-        ranges: what the ranges in its cells are, as a sentence; empty = nobody needs to be told.
+        ranges: what all cells have, and what the ranges in them are, in sentences; empty = nobody needs to be told.
+        for_text: sentences for the text of a paper, which its table has no room for.
         ends_in_words: whether the last column has words, for which text has the rest of the line.
     """
 
@@ -57,6 +74,7 @@ class Sheet:
     doubts: tuple[str, ...] = ()
     in_paper: tuple[str, ...] = ()
     ranges: str = ""
+    for_text: tuple[str, ...] = ()
     ends_in_words: bool = False
     leads: bool = False
 
@@ -73,8 +91,42 @@ class Sheet:
 
 def of_runs(results: Sequence[Result]) -> str:
     """Return what the ranges of a table with a cell for each result are; empty where no cell has one."""
-    every = map(interval_of, results)
-    return _OF_RUNS if any(each.low != each.high for each in every) else ""
+    ranges = [(interval_of(result), result) for result in results if doubtful.stated(result).is_median]
+    expected = [result for each, result in ranges if each.is_expected and each.low != each.high]
+    sentences = []
+    if expected:
+        errors = [share for result in expected if (share := search_share(result))]
+        drifts = [share for result in expected if (share := drift(result))]
+        more = [f"the search error ({_percent(errors)})"] if errors else []
+        more += [f"the drift of a virtual machine ({_percent(drifts)})"] if drifts else []
+        wider = f", widened each way by {listed(more)}" if more else ""
+        wider += ", as the root of the sum of their squares" if len(more) > 1 else ""
+        what = "and by what the doubts say" if any(map(widened_by_doubts, expected)) else ""
+        sentences.append(f"{_EXPECTED}: the range of the repetitions{wider}{what and f', {what}'}.")
+        pairs = [pair for pair in combinations(expected, 2) if pair[0].metric == pair[1].metric]
+        if drifts and any(take_turns(*pair) for pair in pairs):
+            sentences.append(_IN_TURNS)
+    if any(not each.is_expected and each.low != each.high for each, _ in ranges):
+        alone = capital(f"{_NOT_KNOWN}, and no confidence intervals.")
+        sentences.append(f"Where that is not known, {_NOT_KNOWN}." if sentences else alone)
+    return " ".join(sentences)
+
+
+def _percent(shares: Sequence[float]) -> str:
+    least, most = (in_percent(share) for share in (min(shares), max(shares)))
+    return most if least == most else f"{least.removesuffix(' %')} to {most}"
+
+
+def printed(row: ResultRow, results: Sequence[Result], scale: float = 1.0) -> list[str]:
+    """Return the cells of a row as text; medians have the bounds that doubts leave, times `scale`, and their marks."""
+    if row.label != MEDIAN:
+        return row.printed
+    texts = []
+    for text, result in zip(row.printed, results, strict=True):
+        stated = "" if doubtful.stated(result).is_median else f", {stated_number(result, scale)}"
+        said = f"{text}{stated}{mark(result.doubts)}"
+        texts.append(Written(said, text.value) if isinstance(text, Written) else said)
+    return texts
 
 
 def sheet(results: Sequence[Result]) -> Sheet:
@@ -90,7 +142,7 @@ def lines_of(results: Sequence[Result]) -> list[SheetRow]:
     units = {unit_of(result) for result in results}
     unit = units.pop() if len(units) == 1 else ""
     shown = [
-        SheetRow(row.heading, tuple(row.printed), unit if row.label in IN_UNIT else "")
+        SheetRow(row.heading, tuple(printed(row, results)), unit if row.label in IN_UNIT else "")
         for row in rows(results)
         if row.label != "not compared"
     ]

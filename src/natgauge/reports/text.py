@@ -64,7 +64,6 @@ def verdict(result: Result, *, brief: bool = False, width: int | None = None) ->
     """Return the result as text: the answer in the first line, then limit, doubts by grade, and conditions.
 
     Args:
-        result: the result.
         brief: whether to name doubts that could not change the answer by their words alone, and to leave out
             the trials, the memory of a connection, and the notes that are the same for every run with these settings.
         width: most characters of a line of a series, as for `render`.
@@ -85,8 +84,6 @@ def answered(sentences: Sequence[Sentence], shown: Sheet, width: int | None = No
     """Return answers, then the doubts of a sheet, then its table; a table that leads is above them.
 
     Args:
-        sentences: the answers.
-        shown: the sheet.
         width: most characters of a line of the table, as for `render`.
         measured: when and where it was measured, as a sentence; empty = others say it.
     """
@@ -101,7 +98,6 @@ def doubt_lines(results: Sequence[Result], *, brief: bool = False, grades: Colle
     """Return the doubts of results by grade, those that could change the answer first; each word once.
 
     Args:
-        results: the results.
         brief: whether only doubts that could change the answer have their text, others only their word, and those that
             change nothing of the first line none.
         grades: those of the doubts that have lines.
@@ -201,10 +197,7 @@ def series_rows(series: Sequence[SeriesRow]) -> list[list[str]]:
     cells = [[(row.get(name), "_percent" in name) for name in names] for row in series]
     return [
         [name.replace("_", " ") for name in names],
-        *(
-            ["-" if cell is None else printed(cell, _in_series, in_percent=share) for cell, share in row]
-            for row in cells
-        ),
+        *(["-" if cell is None else printed(cell, _in_series, ends=share) for cell, share in row] for row in cells),
     ]
 
 
@@ -351,7 +344,6 @@ def table(results: Sequence[Result], width: int | None = None) -> str:
     Doubts, and reasons why results are not compared, are below the table.
 
     Args:
-        results: the results.
         width: most characters of a line of the table, as for `render`.
 
     Raises:
@@ -364,7 +356,6 @@ def render(shown: Sheet, width: int | None = None) -> str:
     """Return a sheet as text.
 
     Args:
-        shown: the sheet.
         width: most characters of a line of the table: a table that is wider is turned, so that its columns are its
             rows; if that is too wide, too, its columns are in several tables, and long words are broken. None = any.
     """

@@ -20,9 +20,10 @@ from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from typing import Final, Self
 
-from natgauge.errors import BrokenError, HostError, OverrunError, UsageError
+from natgauge.errors import BrokenError, HostError, OverrunError
 from natgauge.gateways.ipfix_lines import IpfixLines
 from natgauge.gateways.logging_ways import LoggingWay
+from natgauge.inputs.checks import wrong
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.contract import Device
@@ -243,9 +244,9 @@ def planned(device: Device, name: str, way: LoggingWay) -> Collector | None:
     if not way.collected:
         return None
     if not isinstance(device, NamespaceDevice):
-        raise UsageError(
-            f'logging: "{name}": its records come to a socket of natgauge, and device {device.name} is on another '
-            "machine; choose a way that writes a file",
-            at="logging",
+        raise wrong(
+            "logging",
+            f'"{name}": its records come to a socket of natgauge, and device {device.name} is on another machine; '
+            "choose a way that writes a file",
         )
     return Collector(device, name, way)

@@ -12,10 +12,11 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from ipaddress import IPv6Network
-from typing import Protocol, Self, TypedDict
+from typing import Any, Protocol, Self, TypedDict
 
-from natgauge.errors import HostError, UsageError
+from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.gateways.chain import Chain
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.far_side import variables
@@ -34,8 +35,9 @@ from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import Cell, DeviceOptions
 from natgauge.labs import kinds
 from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
-from natgauge.labs.common.addresses import parse_range, pool_of, refuse_pool
-from natgauge.labs.contract import DEVICES, Addresses, Device, ExternalDevice, Lab, LabNeeds
+from natgauge.labs.common.addresses import parse_range, pool_of, refuse_pool, wrong_prefix
+from natgauge.labs.common.namespaces import inside
+from natgauge.labs.contract import DEVICES, Addresses, Device, Lab, LabNeeds
 from natgauge.setup import log_collector
 from natgauge.setup.traffic import address_plan, chosen_sets, hosts_of, make_plan, refuse_sets, vlans, with_pool
 
@@ -173,8 +175,11 @@ class Setup:
     @property
     def known_limits(self) -> dict[str, int]:
         """Knobs whose values the user chose, or stated for an external device."""
-        wishes = self.cell.device
-        return wishes.named() if self.lab.devices else _stated_limits(self.lab.external, wishes)
+        wishes, external = self.cell.device, self.lab.external
+        if self.lab.devices:
+            return wishes.named()
+        every = {"table_size": wishes.table_size, "udp_timeout": None if external is None else external.timeout}
+        return {name: value for name, value in every.items() if value is not None}
 
     # The way up and down
 
@@ -263,13 +268,6 @@ class Setup:
         return getattr(options, "placement", "") is None
 
 
-def _stated_limits(external: ExternalDevice | None, wishes: DeviceOptions) -> dict[str, int]:
-    """Return the limits of an external device that the user stated, by setting name."""
-    timeout = None if external is None else external.timeout
-    every = {"table_size": wishes.table_size, "udp_timeout": timeout}
-    return {name: value for name, value in every.items() if value is not None}
-
-
 def _refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
     """Refuse settings of an external device, and statements that do not apply to it; its table's limit is one."""
     if wishes.emptying is not None:
@@ -302,7 +300,7 @@ def _fitting_prefix(recipe: Recipe, chosen: str) -> IPv6Network:
     elif rule is not None and prefix.overlaps(rule):
         what = f"{prefix} overlaps {rule}, the rule IPv6 prefix of the subscribers; choose another"
     if what:
-        raise UsageError(f"NAT64 prefix: {what}", at="nat64_prefix")
+        raise wrong_prefix(what)
     return prefix
 
 
@@ -338,6 +336,20 @@ def keep_lab(name: str, gateway: str | None, choices: Mapping[str, object], *, b
     with lab:
         lab.keep()
     return lab
+
+
+def place_parameters(lab: Lab) -> dict[str, Any]:
+    """Return the parameters of a lab that is up, by name; the settings of its ports only where these are real."""
+    return {**lab.parameters(), **({} if lab.virtual else _of_ports(lab))}
+
+
+def _of_ports(lab: Lab) -> dict[str, list[str | None]]:
+    try:
+        ports = (lab.initiator, lab.responder)
+        settings = [inside(port.netns, partial(recorded.settings_of, port.interface)) for port in ports]
+    except BrokenError:
+        return {}
+    return {f"port_{name}": [each[name] for each in settings] for name in settings[0]}
 
 
 def check_host() -> None:

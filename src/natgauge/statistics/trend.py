@@ -14,11 +14,10 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import combinations, pairwise
 from typing import Final
 
-from natgauge.statistics.polynomials import divided, multiplied
+from natgauge.statistics.orders import falling_pairs
 from natgauge.statistics.summary import LEAST_AUTOCORRELATED
 
 #: Longer series are averaged over this number of blocks of consecutive values.
@@ -114,21 +113,6 @@ def averaged(values: Sequence[float], most: int) -> list[float]:
         return list(values)
     ends = [number * block // most for block in range(most + 1)]
     return [statistics.fmean(values[begin:end]) for begin, end in pairwise(ends)]
-
-
-@cache
-def falling_pairs(alike: tuple[int, ...]) -> tuple[int, ...]:
-    """Number of orders of a sample with 0, 1, 2 ... falling pairs.
-
-    `alike` is how often each different value occurs, at least once.
-    """
-    counts = [1]
-    for step in range(1, sum(alike) + 1):
-        counts = divided(multiplied(counts, step), 1)
-    for number in alike:
-        for step in range(1, number + 1):
-            counts = divided(multiplied(counts, 1), step)
-    return tuple(counts)
 
 
 #: Standard deviations that 95 % of a normal distribution lie below; that of the estimate is 1 / sqrt(n).

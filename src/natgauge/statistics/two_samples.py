@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
 
 from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval, MedianEstimate
-from natgauge.statistics.polynomials import divided, multiplied
+from natgauge.statistics.orders import falling_pairs
 
 
 def moses_interval(
@@ -35,20 +34,9 @@ def moses_interval(
 
 def shift_coverage(first: int, second: int, rank: int) -> float:
     """Probability that the true shift lies between the `rank`-th smallest and the `rank`-th largest pair, from 1."""
-    counts = mann_whitney_counts(first, second)
+    # The Mann-Whitney statistic counts the pairs that fall where the values of each sample are alike.
+    counts = falling_pairs((second, first))
     return max(0.0, 1 - 2 * sum(counts[:rank]) / math.comb(first + second, first))
-
-
-@cache
-def mann_whitney_counts(first: int, second: int) -> tuple[int, ...]:
-    """Number of orders of two samples with each value of the Mann-Whitney statistic, 0 to first * second.
-
-    The counts are the coefficients of the Gaussian binomial, which is built factor by factor.
-    """
-    counts = [1]
-    for step in range(1, first + 1):
-        counts = divided(multiplied(counts, second + step), step)
-    return tuple(counts)
 
 
 def ratio_of(first: MedianEstimate, second: MedianEstimate) -> MedianEstimate:

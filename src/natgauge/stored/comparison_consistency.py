@@ -3,39 +3,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, ValidationError, model_validator
 
 from natgauge.analysis.ratio_changes import control_margin
 from natgauge.analysis.ratio_verdicts import above, is_decided, says_nothing, verdict_of
+from natgauge.errors import UsageError
 from natgauge.foreign import is_there
+from natgauge.paired.rates import RateBounds, RateRounds, pairs, ratio_of
 from natgauge.paired.ratios import PairedRatios, RoundPlace, Seat, Seating, work_of_block
 from natgauge.records.comparison import ComparisonRecord, CostVerdict, RatioEstimate
-from natgauge.records.reading import read_document, read_lines
-from natgauge.records.record import damaged, parsed
+from natgauge.records.reading import StoredPart, read_document, read_lines
+from natgauge.records.record import first_fault
 from natgauge.records.store import COMPARISON, PLAN, PLAN_SCHEMA, ROUND_SCHEMA, ROUNDS, TRIALS
-from natgauge.statistics.interval import finite, relative_half_width
-from natgauge.stored.contradiction import expect
+from natgauge.statistics.interim import possible_alphas
+from natgauge.statistics.interval import MedianEstimate, finite, relative_half_width
+from natgauge.stored.contradiction import ContradictionError, expect, same
 from natgauge.stored.parameter_consistency import check_values
-from natgauge.stored.rates_consistency import check_rates
-from natgauge.stored.ratio_consistency import check_ratio
 from natgauge.stored.trial_consistency import check_trials
 from natgauge.words import Quantity
 
 _Count = Annotated[int, Field(ge=0, lt=2**63)]
+_Rate = Annotated[float, Field(gt=0, le=1e15)]
 #: Kind of a gateway that is its own plain forwarding.
 _ROUTING: Final = "routing"
+_SOURCE: Final = "its rounds give"
+_Read = TypeVar("_Read", bound=StoredPart)
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, extra="ignore")
-
-
-class _Block(_Part):
+class _Block(StoredPart):
     quantity: Quantity
     order: list[_Count]
     ns: list[_Count]
@@ -43,33 +45,54 @@ class _Block(_Part):
     interrupted: _Count
 
 
-class _Contestant(_Part):
+class _Contestant(StoredPart):
     name: str
 
 
-class _Slices(_Part):
+class _Slices(StoredPart):
     frames: Annotated[int, Field(ge=1)]
 
 
-class _Request(_Part):
+class _Request(StoredPart):
     cpu: _Count | None = None
     contestants: list[_Contestant]
     slices: _Slices
 
 
-class _Result(_Part):
+class _Result(StoredPart):
     blocks: list[_Block]
 
 
-class _Round(_Part):
+class _Round(StoredPart):
     request: _Request
     result: _Result
-    void: dict[str, str] = {}
+    void: dict[str, str] = Field(default_factory=dict)
+
+
+class _RateRound(StoredPart):
+    rates: dict[str, dict[Quantity, Annotated[tuple[_Rate, _Rate | None], Field(strict=False)]]]
+    passed: dict[str, dict[Quantity, _Rate]]
+    failed: dict[str, dict[Quantity, _Rate]]
+
+    @model_validator(mode="after")
+    def _of_the_same_searches(self) -> Self:
+        for label, of_label in self.rates.items():
+            if of_label.keys() != self.passed.get(label, {}).keys():
+                raise ValueError(f"the rates and the passed rates of {label} are of different searches")
+        return self
+
+    def bounds(self, label: str, quantity: Quantity) -> RateBounds | None:
+        """Bounds of a search; None where nothing is known."""
+        bounds, failed = self.rates.get(label, {}).get(quantity), self.failed.get(label, {}).get(quantity)
+        if bounds is None:
+            return None if failed is None else RateBounds(0.0, 0.0, failed)
+        lower, upper = bounds
+        return RateBounds(lower, self.passed[label][quantity], math.inf if upper is None else upper)
 
 
 def refuse_contradictions(record: ComparisonRecord, folder: Path) -> None:
     """Refuse a comparison that its own folder contradicts; files that are missing contradict nothing."""
-    where = folder / COMPARISON
+    where, rounds, plan = folder / COMPARISON, folder / ROUNDS, folder / PLAN
     for estimate in (*record.estimates, *record.control):
         _check_width(estimate, where)
     check_verdicts(record, where)
@@ -77,20 +100,32 @@ def refuse_contradictions(record: ComparisonRecord, folder: Path) -> None:
         check_values(gateway.parameters, None, where)
     if is_there(folder / TRIALS):
         check_trials(folder / TRIALS, [gateway.label for gateway in record.gateways])
-    if record.by == "rates":
-        check_rates(record, folder)
-    rounds, plan = folder / ROUNDS, folder / PLAN
-    if record.by != "slices" or not is_there(rounds) or not is_there(plan):
+    if not is_there(rounds):
         return
-    read = [
-        _checked(line, f"{rounds}:{at}")
-        for at, line in enumerate(read_lines(rounds, ROUND_SCHEMA, whole=True), start=1)
-    ]
-    expect("the number of rounds", record.rounds, len(read), f"{rounds} has", where)
-    _check_slices(record, read, where)
-    places = _places(record, read_document(plan, PLAN_SCHEMA))
-    if places and read:
-        _check_ratios(record, _ratios(record, read, places, rounds), where)
+    if record.by == "rates":
+        _check_rates(record, _read(_RateRound, record, rounds, where), rounds, where)
+    elif is_there(plan):
+        read = _read(_Round, record, rounds, where)
+        _check_slices(record, read, rounds, where)
+        places = _places(record, read_document(plan, PLAN_SCHEMA))
+        if places and read:
+            _check_ratios(record, _ratios(record, read, places, rounds), where)
+
+
+def _read(kind: type[_Read], record: ComparisonRecord, path: Path, where: Path) -> list[_Read]:
+    """Read the rounds of a comparison, of which there are as many as its record says."""
+    read = []
+    for number, line in enumerate(read_lines(path, ROUND_SCHEMA, whole=True), start=1):
+        try:
+            read.append(kind.model_validate(line))
+        except (ValidationError, RecursionError) as error:
+            raise _damaged(f"{path}:{number}", first_fault(error)) from None
+    expect("the number of rounds", record.rounds, len(read), f"{path} has", where)
+    return read
+
+
+def _damaged(where: str, why: str) -> UsageError:
+    return UsageError(f"results: {where}: {why}; it is damaged, measure again")
 
 
 def _check_width(estimate: RatioEstimate, where: Path) -> None:
@@ -101,16 +136,12 @@ def _check_width(estimate: RatioEstimate, where: Path) -> None:
     expect(name, estimate.half_width, width, "its ends give", where)
 
 
-def _checked(line: Mapping[str, Any], where: str) -> _Round:
-    found = parsed(_Round, line, where)
-    number = len(found.request.contestants)
-    for block in found.result.blocks:
-        if sorted(block.order) != list(range(number)) or len(block.ns) != 2 * number:
-            raise damaged(where, f"a block is not of its {number} contestants")
-    return found
-
-
-def _check_slices(record: ComparisonRecord, rounds: Sequence[_Round], where: Path) -> None:
+def _check_slices(record: ComparisonRecord, rounds: Sequence[_Round], path: Path, where: Path) -> None:
+    for at, each in enumerate(rounds, start=1):
+        number = len(each.request.contestants)
+        for block in each.result.blocks:
+            if sorted(block.order) != list(range(number)) or len(block.ns) != 2 * number:
+                raise _damaged(f"{path}:{at}", f"a block is not of its {number} contestants")
     if record.slices is None:
         return
     blocks = [block for each in rounds for block in each.result.blocks]
@@ -153,7 +184,7 @@ def _ratios(
     for number, each in enumerate(rounds, start=1):
         of_these = all(block.quantity in quantities for block in each.result.blocks)
         if len(each.request.contestants) <= most or not of_these:
-            raise damaged(f"{path}:{number}", "is not a round of these gateways")
+            raise _damaged(f"{path}:{number}", "is not a round of these gateways")
         void = frozenset(int(position) for position in each.void if position.isdecimal())
         frames = each.request.slices.frames
         ratios.add((work_of_block(block.quantity, block.order, block.ns, frames) for block in each.result.blocks), void)
@@ -162,23 +193,67 @@ def _ratios(
 
 def _check_ratios(record: ComparisonRecord, ratios: PairedRatios, where: Path) -> None:
     places = {place.label: place for place in ratios.places}
-    source = "its rounds give"
     for estimate in (*record.estimates, *record.control):
         place, quantity = places[estimate.gateway], estimate.quantity
         name = f"{estimate.gateway}, {quantity}"
-        expect(f"{name}: blocks", estimate.blocks, ratios.blocks(place, quantity), source, where)
-        expect(f"{name}: nanoseconds", estimate.nanoseconds, ratios.nanoseconds(place, quantity), source, where)
+        expect(f"{name}: blocks", estimate.blocks, ratios.blocks(place, quantity), _SOURCE, where)
+        expect(f"{name}: nanoseconds", estimate.nanoseconds, ratios.nanoseconds(place, quantity), _SOURCE, where)
         forwarding = finite(ratios.ratio_to_forwarding(place, quantity))
-        expect(f"{name}: ratio to plain forwarding", estimate.ratio_to_forwarding, forwarding, source, where)
-        check_ratio(estimate, partial(ratios.estimate, place, quantity), where)
+        expect(f"{name}: ratio to plain forwarding", estimate.ratio_to_forwarding, forwarding, _SOURCE, where)
+        _check_ratio(estimate, partial(ratios.estimate, place, quantity), where)
     for cost in record.baseline_costs:
         name, baseline = f"{record.baseline.label}, {cost.quantity}", ratios.places[0]
         forwarding = finite(ratios.ratio_to_forwarding(baseline, cost.quantity))
-        expect(f"{name}: nanoseconds", cost.nanoseconds, ratios.nanoseconds(baseline, cost.quantity), source, where)
-        expect(f"{name}: ratio to plain forwarding", cost.ratio_to_forwarding, forwarding, source, where)
-        expect(f"{name}: the tester's part", cost.tester_nanoseconds, ratios.tester(cost.quantity), source, where)
+        expect(f"{name}: nanoseconds", cost.nanoseconds, ratios.nanoseconds(baseline, cost.quantity), _SOURCE, where)
+        expect(f"{name}: ratio to plain forwarding", cost.ratio_to_forwarding, forwarding, _SOURCE, where)
+        expect(f"{name}: the tester's part", cost.tester_nanoseconds, ratios.tester(cost.quantity), _SOURCE, where)
     for quantity, nanoseconds in record.forwarding_nanoseconds.items():
-        expect(f"plain forwarding, {quantity}", nanoseconds, ratios.forwarding(quantity), source, where)
+        expect(f"plain forwarding, {quantity}", nanoseconds, ratios.forwarding(quantity), _SOURCE, where)
+
+
+def _check_rates(record: ComparisonRecord, rounds: Sequence[_RateRound], path: Path, where: Path) -> None:
+    """Check a comparison by rates: its figures are computed again of the searches of its rounds."""
+    labels = [gateway.label for gateway in record.gateways]
+    for number, each in enumerate(rounds, start=1):
+        if set(each.rates) != set(labels):
+            expect("the gateways", ", ".join(labels), ", ".join(each.rates), f"{path}:{number} has", where)
+
+    def searched(label: str, quantity: Quantity) -> RateRounds:
+        return RateRounds(label, quantity, [each.bounds(label, quantity) for each in rounds])
+
+    for estimate in (*record.estimates, *record.control):
+        baseline, other = (searched(label, estimate.quantity) for label in (record.baseline.label, estimate.gateway))
+        name = f"{estimate.gateway}, {estimate.quantity}"
+        expect(f"{name}: blocks", estimate.blocks, len(pairs(baseline, other)), _SOURCE, where)
+        expect(f"{name}: ratio to plain forwarding", estimate.ratio_to_forwarding, None, "by rates it is", where)
+        expect(f"{name}: nanoseconds", estimate.nanoseconds, other.nanoseconds, _SOURCE, where)
+        _check_ratio(estimate, partial(ratio_of, baseline, other), where)
+    for gateway in record.gateways:
+        for quantity, rate in gateway.rates.items():
+            found = searched(gateway.label, quantity).rate
+            expect(f"{gateway.label}, {quantity}: rate", rate, found, _SOURCE, where)
+    for cost in record.baseline_costs:
+        found = searched(record.baseline.label, cost.quantity).nanoseconds
+        expect(f"{record.baseline.label}, {cost.quantity}: nanoseconds", cost.nanoseconds, found, _SOURCE, where)
+
+
+def _check_ratio(estimate: RatioEstimate, at: Callable[[float], MedianEstimate | None], where: Path) -> None:
+    """Check a ratio and its interval by what the rounds give at an interim analysis that spent so much alpha."""
+    name = f"{estimate.gateway}, {estimate.quantity}"
+    analyses = map(at, possible_alphas(1 - estimate.level))
+    # The first one spent most, so that no other one has an interval where it has none.
+    first, said = next(analyses), (estimate.low, estimate.high)
+    if not any(all(map(same, said, _ends(found))) for found in chain([first], analyses)):
+        shown = [" to ".join("none" if end is None else f"{end:.6g}" for end in ends) for ends in (said, _ends(first))]
+        source = "its rounds give, at the first analysis,"
+        raise ContradictionError(where, f"{name}: the interval of the ratio", shown[0], source, shown[1])
+    # There is none where limits leave an end of its interval open.
+    if estimate.ratio is not None:
+        expect(f"{name}: ratio", estimate.ratio, first and finite(first.value), _SOURCE, where)
+
+
+def _ends(found: MedianEstimate | None) -> tuple[float | None, float | None]:
+    return (None, None) if found is None else (finite(found.lower), finite(found.upper))
 
 
 def check_verdicts(record: ComparisonRecord, where: Path) -> None:

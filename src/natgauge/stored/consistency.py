@@ -35,7 +35,7 @@ from natgauge.records.record import first_fault
 from natgauge.records.repetition import Repetition
 from natgauge.records.store import MEASUREMENT_SCHEMA, MEASUREMENTS, PLAN, PLAN_SCHEMA, SUMMARY, TRIALS
 from natgauge.statistics.figure import FigureSummary
-from natgauge.stored.contradiction import ContradictionError, compare, expect, is_number
+from natgauge.stored.contradiction import ContradictionError, expect, is_number
 from natgauge.stored.parameter_consistency import check_metric, check_values
 from natgauge.stored.trial_consistency import check_counts
 
@@ -70,14 +70,10 @@ def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:
             raise ContradictionError(summary, "the number of repetitions", count, f"{path} is", "missing")
         return []
     lines = list(read_lines(path, MEASUREMENT_SCHEMA, whole=True))
-    if len(lines) != len(result.repetitions):
-        raise ContradictionError(
-            summary, "the number of repetitions", len(result.repetitions), f"{path} has", len(lines)
-        )
+    expect("the number of repetitions", len(result.repetitions), len(lines), f"{path} has", summary)
     for number, (line, repetition) in enumerate(zip(lines, result.repetitions, strict=True), start=1):
         for name, value in (("metric", result.metric), ("unit", result.unit), ("repetition", number)):
-            if line.get(name, value) != value:
-                raise ContradictionError(summary, name, value, f"{path}:{number} says", line[name])
+            expect(name, value, line.get(name, value), f"{path}:{number} says", summary)
         own = {name: value for name, value in line.items() if name not in _OF_ALL}
         try:
             stored = REPETITION.validate_json(json.dumps(own), strict=True)
@@ -86,7 +82,7 @@ def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:
                 f"results: {path}:{number}: {first_fault(error)}; it is damaged or of another version, measure again"
             ) from None
         expect(f"repetition {number}: error", own.get("error"), stored.error, "its bounds are apart by", path)
-        compare(asdict(repetition), asdict(stored), summary, f"repetition {number}", f"{path}:{number} says")
+        expect(f"repetition {number}", asdict(repetition), asdict(stored), f"{path}:{number} says", summary)
     return lines
 
 
@@ -105,7 +101,7 @@ def _check_derived(result: Result, where: Path, samples: Sequence[_Sample]) -> N
     made = made.model_copy(update={"threshold": judged(made)})
     stored, now = (one.model_dump(mode="json", include={*again, "threshold"}) for one in (result, made))
     for name, said in stored.items():
-        compare(said, now[name], where, name.replace("_", " "), "its repetitions give")
+        expect(name.replace("_", " "), said, now[name], "its repetitions give", where)
 
 
 def _figures(
@@ -157,25 +153,22 @@ def _check_order(name: str, figure: FigureSummary, values: Sequence[float], wher
 
 
 def _check_disturbed(result: Result, where: Path, disturbed: Sequence[Any]) -> None:
+    name, trials = "the number of disturbed trials", sum(result.trials.values())
     known = [count for count in disturbed if isinstance(count, int)]
-    if known and len(known) == len(result.repetitions) and sum(known) != result.disturbed:
-        raise ContradictionError(
-            where, "the number of disturbed trials", result.disturbed, "its repetitions have", sum(known)
-        )
-    trials = sum(result.trials.values())
+    if len(known) == len(result.repetitions):
+        expect(name, result.disturbed, sum(known), "its repetitions have", where)
     if result.disturbed > trials:
-        raise ContradictionError(where, "the number of disturbed trials", result.disturbed, "its trials are", trials)
+        raise ContradictionError(where, name, result.disturbed, "its trials are", trials)
 
 
 def _check_plan(result: Result, folder: Path) -> None:
     if not foreign.is_there(folder / PLAN):
         return
     plan = read_document(folder / PLAN, PLAN_SCHEMA)
-    if plan.get("metric", result.metric) != result.metric:
-        raise ContradictionError(folder / SUMMARY, "metric", result.metric, f"{PLAN} says", plan["metric"])
+    expect("metric", result.metric, plan.get("metric", result.metric), f"{PLAN} says", folder / SUMMARY)
     for group, name, value in result.parameters.items():
         if group in _PLANNED and name in plan and not (isinstance(value, dict) and SEVERAL in value):
-            compare(value, plan[name], folder / SUMMARY, f"parameter {name}", f"{PLAN} says")
+            expect(f"parameter {name}", value, plan[name], f"{PLAN} says", folder / SUMMARY)
 
 
 #: Doubts that a folder's other files do not show, and why.

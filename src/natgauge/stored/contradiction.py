@@ -26,22 +26,16 @@ class ContradictionError(UsageError):
         )
 
 
-def expect(field: str, said: object, expected: object, source: str, where: Path) -> None:
-    """Refuse a value of a record that is not the one that follows from its source."""
-    if not same(said, expected):
-        raise ContradictionError(where, field, said, source, expected)
-
-
-def compare(said: Any, other: Any, where: Path, field: str, source: str) -> None:
-    """Refuse two values that differ, with the innermost field in which they do."""
-    if isinstance(said, Mapping) and isinstance(other, Mapping) and said.keys() == other.keys():
+def expect(field: str, said: Any, expected: Any, source: str, where: Path) -> None:
+    """Refuse a value of a record that is not the one of its source, with the innermost field in which they differ."""
+    if isinstance(said, Mapping) and isinstance(expected, Mapping) and said.keys() == expected.keys():
         for name, value in said.items():
-            compare(value, other[name], where, f"{field}: {str(name).replace('_', ' ')}", source)
-    elif isinstance(said, list | tuple) and isinstance(other, list | tuple) and len(said) == len(other):
-        for number, (value, of_other) in enumerate(zip(said, other, strict=True), start=1):
-            compare(value, of_other, where, f"{field} {number}", source)
-    elif not same(said, other):
-        raise ContradictionError(where, field, said, source, other)
+            expect(f"{field}: {str(name).replace('_', ' ')}", value, expected[name], source, where)
+    elif isinstance(said, list | tuple) and isinstance(expected, list | tuple) and len(said) == len(expected):
+        for number, (value, other) in enumerate(zip(said, expected, strict=True), start=1):
+            expect(f"{field} {number}", value, other, source, where)
+    elif not same(said, expected):
+        raise ContradictionError(where, field, said, source, expected)
 
 
 def same(said: JsonValue | object, other: object) -> bool:

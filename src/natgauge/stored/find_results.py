@@ -33,6 +33,7 @@ from natgauge.stored import audit_consistency, comparison_consistency
 from natgauge.stored.consistency import refuse_contradictions
 from natgauge.stored.versions import audits_apart, comparisons_apart, results_apart
 
+_Outcome = Stored | StoredComparison | StoredAudit
 #: Files of which a results folder has one when it has ended.
 _OUTCOMES: Final = (SUMMARY, COMPARISON, AUDIT)
 
@@ -53,9 +54,7 @@ def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = F
     Raises:
         UsageError: a folder holds no result, cannot be read, or a summary is damaged or of another schema.
     """
-    every: list[Stored | StoredComparison | StoredAudit] = []
-    unended: list[Path] = []
-    campaigns: list[Path] = []
+    every, unended, campaigns = list[_Outcome](), list[Path](), list[Path]()
     once = _Once()
     for folder in folders:
         with _readable(folder):
@@ -89,9 +88,6 @@ def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = F
         audits_apart([outcome for outcome in kept if isinstance(outcome, StoredAudit)]),
         copies,
     )
-
-
-_Outcome = Stored | StoredComparison | StoredAudit
 
 
 def _without_copies(
@@ -172,8 +168,7 @@ def refuse_same(first: StoredResults, second: StoredResults) -> None:
 
 
 def _folders_of(found: StoredResults) -> list[Path]:
-    every: list[Stored | StoredComparison | StoredAudit] = [*found.stored, *found.comparisons, *found.audits]
-    return [each.folder for each in every]
+    return [each.folder for kind in (found.stored, found.comparisons, found.audits) for each in kind]
 
 
 def refuse_edited(folder: Path) -> None:
@@ -192,7 +187,7 @@ def _children(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def _read(folder: Path) -> Stored | StoredComparison | StoredAudit:
+def _read(folder: Path) -> _Outcome:
     with _readable(folder):
         if foreign.is_there(folder / COMPARISON):
             comparison = read_record(folder / COMPARISON, ComparisonRecord)

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,14 +29,6 @@ from natgauge.words import Verdict
 _LEAST_FRAME: Final = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What counts of a stored trial."""
-
-    verdict: Verdict
-    failed_phase: int | None
-
-
 def check_counts(counted: Mapping[Verdict, int], metric: str, folder: Path) -> None:
     """Check a measurement's trials, and the numbers of them by verdict; a missing file contradicts nothing."""
     path, where, total = folder / TRIALS, folder / SUMMARY, sum(counted.values())
@@ -45,9 +37,8 @@ def check_counts(counted: Mapping[Verdict, int], metric: str, folder: Path) -> N
     seen = check_trials(path)
     if total > len(seen):
         raise ContradictionError(where, "the number of trials", total, f"{path} has", len(seen))
-    found = Counter(each.verdict for each in seen)
-    failed_phase1 = sum(each.verdict is Verdict.FAIL and each.failed_phase == 1 for each in seen)
-    tolerated = failed_phase1 if declared(metric).measures_loss else 0
+    found = Counter(verdict for verdict, _ in seen)
+    tolerated = seen.count((Verdict.FAIL, 1)) if declared(metric).measures_loss else 0
     most = {
         Verdict.PASS: found[Verdict.PASS] + tolerated,
         Verdict.FAIL: found[Verdict.FAIL],
@@ -62,13 +53,14 @@ def check_counts(counted: Mapping[Verdict, int], metric: str, folder: Path) -> N
         raise ContradictionError(where, field, counted.get(Verdict.INVALID, 0), f"{path} has", found[Verdict.INVALID])
 
 
-def check_trials(path: Path, gateways: Sequence[str] = ()) -> list[_Seen]:
+def check_trials(path: Path, gateways: Sequence[str] = ()) -> list[tuple[Verdict, int | None]]:
     """Check that trials are numbered from 1, that none is there twice, and that each follows from its own counts.
 
-    Each trial names one of the gateways; where there are none, trials name none.
+    Each trial names one of the gateways; where there are none, trials name none. Return their verdicts, each with the
+    phase that failed.
     """
     begun: Counter[float] = Counter()
-    seen: list[_Seen] = []
+    seen = []
     for line, raw in enumerate(_trials(path), start=1):
         at = f"{path}:{line}"
         trial = checked(raw, at)
@@ -77,7 +69,7 @@ def check_trials(path: Path, gateways: Sequence[str] = ()) -> list[_Seen]:
         _check_verdict(trial, Path(at))
         if gateways and trial.get("gateway") not in gateways:
             raise ContradictionError(Path(at), "gateway", trial.get("gateway"), "the record has", ", ".join(gateways))
-        seen.append(_Seen(Verdict(trial["verdict"]), trial.get("failed_phase")))
+        seen.append((Verdict(trial["verdict"]), trial.get("failed_phase")))
     if together := {began for began, count in begun.items() if count > 1}:
         _refuse_twice(path, together)
     return seen
@@ -130,5 +122,8 @@ def _too_few(trial: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
         if name == "flood" or not isinstance(stream, Mapping) or stream.get("offered_frames") is None:
             continue
         offered, received = stream["offered_frames"], stream["received_frames"]
-        if isinstance(tolerance, int | float) and received < (1 - tolerance) * offered - _LEAST_FRAME:
-            yield name, received, offered
+        if not isinstance(tolerance, int | float):
+            continue
+        least = (1 - tolerance) * offered - _LEAST_FRAME
+        if received < least:
+            yield name, received, math.ceil(least)

@@ -27,7 +27,6 @@ from natgauge.gateways.support import places
 from natgauge.host import programs
 from natgauge.host.cpus import fastest_of, usable_cpus
 from natgauge.host.limits import LEAST_KERNEL, ControlGroups, memory_octets
-from natgauge.host.named_folders import named_folders
 from natgauge.host.private_folder import HiddenLabsError
 from natgauge.inputs.cores import format_cores
 from natgauge.labs.common.device import ThisMachine
@@ -57,7 +56,7 @@ def examine(host: Host | None = None) -> list[Finding]:
             gateway that the host is checked for is none.
     """
     for variable in (programs.VARIABLE, programs.PATH_VARIABLE, GATEWAYS):
-        named_folders(variable)
+        programs.named_folders(variable)
     place = host or Host()
     for name in place.gateways:
         _recipe(name)

@@ -19,6 +19,7 @@ from natgauge.delays import Delays
 from natgauge.errors import BrokenError, UsageError
 from natgauge.ethernet import LEAST_OCTETS, QUERY_OCTETS
 from natgauge.figure_text import number as written
+from natgauge.gateways.accepted_ports import AcceptedPorts
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.far_side import right_answers
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
@@ -41,6 +42,8 @@ from natgauge.tester.cable import FrameKind
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
 from natgauge.trial import external
 from natgauge.trial.connection_log import ConnectionLog, refuse_long_log
+from natgauge.trial.dropped import accepted_by, causes
+from natgauge.trial.forwarding import NotForwardedError
 from natgauge.trial.lab_measurer import (
     DEVICE_ABILITIES,
     OF_TABLE,
@@ -64,7 +67,7 @@ from natgauge.trial.requests import TrialConstants, refuse_stateless
 from natgauge.trial.rounds import NO_SEARCH, CostRounds, TimedFrames, forwarding_of, reasons_not_timed
 from natgauge.trial.server import FarSide, refuse_unanswered, settings_of_kind
 from natgauge.trial.server import refuse as refuse_server
-from natgauge.words import TESTER, Family, Query, Side
+from natgauge.words import TESTER, Family, Query, Side, listed
 
 #: The tester's highest rate before it is known, in frames/s; a slower tester is seen when the device is prepared.
 ASSUMED_HIGHEST: Final = 4_000_000.0
@@ -371,15 +374,28 @@ class Bench(Setup):
                 measurer.check_subscribers()
             try:
                 measurer.check_forwarding(store=True)
+            except NotForwardedError as error:
+                raise BrokenError(self._not_forwarded(error), at=error.at) from error
             except BrokenError as error:
-                raise BrokenError(f"{error}{self.dropped_traffic()}", at=error.at) from error
+                raise BrokenError(f"{error}{self.dropped_traffic(None)}", at=error.at) from error
             if addresses.half:
                 measurer.check_subscribers()
         self._observer.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
         return Ready(planned, measurer, device, rates)
 
-    def dropped_traffic(self) -> str:
-        """Return what the frames were, and which of their addresses and whether ports the recipe's rules name."""
+    def _not_forwarded(self, error: NotForwardedError) -> str:
+        """Return the error with its cause: that which the rules name, or what the counters of the lab show."""
+        accepted = accepted_by(self.lab.devices[0]) if len(self.lab.devices) == 1 else None
+        if known := causes(self.recipe, self.traffic, accepted):
+            return "; ".join([error.counted, *known])
+        return f"{error}{self.dropped_traffic(accepted)}"
+
+    def dropped_traffic(self, accepted: AcceptedPorts | None) -> str:
+        """Return what the frames were, and which of their addresses and whether ports the recipe's rules name.
+
+        Args:
+            accepted: what its rules accept, so that no port is the cause; None = not known.
+        """
         traffic, rules = self.traffic, rules_of(self.recipe)
         sent = f"the frames were {traffic.transport.upper()} from {traffic.source_addresses.first}"
         to = str(traffic.destination_addresses.first)
@@ -390,11 +406,13 @@ class Bench(Setup):
         if named := having(rules, (traffic.source_addresses.first, traffic.responder_addresses.first)):
             where = "where the addresses of the test traffic are; look whether a rule drops them"
             parts.append(f"its rules name {', '.join(named)}, {where}")
-        if _BY_PORT.search(without_words(rules)):
+        if (accepted is None or traffic.transport in accepted.unknown) and _BY_PORT.search(without_words(rules)):
             parts.append(
                 "its rules name ports: choose frames that they accept by --destination-ports 443 or --transport tcp, "
                 "or for every command by destination_ports in the recipe (docs/recipes.md#limits)"
             )
+        if accepted is not None and accepted.elsewhere:
+            parts.append(f"its rules accept or translate from {listed(accepted.elsewhere)}, which no lab has")
         if kinds.get(self.cell.lab.lab).can_be_kept and self.recipe.stateful and not self.recipe.half:
             gateway, device = shlex.quote(str(self.cell.gateway)), self.lab.devices[self.holder].name
             parts.append(

@@ -121,6 +121,14 @@ def _port_counts(result: TrialResult) -> str:
     return "".join(f"; {each}" for each in found)
 
 
+class NotForwardedError(BrokenError):
+    """The device does not forward the frames of a probe; `counted` is the error without its cause."""
+
+    def __init__(self, error: BrokenError, cause: Cause | None) -> None:
+        super().__init__(f"{error}{because(cause)}", at=error.at)
+        self.counted = str(error)
+
+
 def because(cause: Cause | None) -> str:
     """Return the cause as a part of a sentence, and what changes it; empty = not known."""
     if cause is None or cause.kind == "not known" or not cause.words:

@@ -573,7 +573,7 @@ class LabMeasurer(Measurer):
                 trial = judged(trial, self._limits)
                 if store:
                     self._record(trial, began)
-                raise BrokenError(f"{error}{forwarding.because(trial.cause)}") from error
+                raise forwarding.NotForwardedError(error, trial.cause) from error
             if forwards:
                 if self.log is not None:
                     self.log.refuse_empty(trial.readings)

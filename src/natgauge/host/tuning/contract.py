@@ -41,12 +41,14 @@ class TuningKnob(ABC):
 
     Attributes:
         moves_interrupts: whether its change takes interrupts to other cores, or makes them anew.
+        is_of_port: whether the first word of its keys is a port; False = its settings are the machine's.
     """
 
     name: str
     why: str
     source: str
     moves_interrupts: ClassVar[bool] = False
+    is_of_port: ClassVar[bool] = False
 
     @abstractmethod
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
@@ -62,8 +64,7 @@ class TuningKnob(ABC):
 
     def port_of(self, key: str) -> str | None:
         """Return the port of a setting; None = it is one of the machine."""
-        del key
-        return None
+        return key.split(maxsplit=1)[0] if self.is_of_port else None
 
     def found(self, key: str, value: str | None, better: str | None = None, remark: str = "") -> CheckedSetting:
         """Return the finding on a setting with this value; of one that the machine does not have, the remark."""

@@ -17,8 +17,7 @@ from natgauge.errors import HostError
 from natgauge.host.ethtool import FLOWS, Part
 from natgauge.host.sections import SECTION, sections_of
 from natgauge.host.tuning.contract import TunedMachine, TuningKnob
-from natgauge.host.tuning.core_knobs import Governor, IrqAffinity
-from natgauge.host.tuning.port_knobs import Coalescing, FlowHash, Queues
+from natgauge.host.tuning.knobs import Coalescing, FlowHash, Governor, IrqAffinity, Queues
 
 #: Name of the parameter in results, and the knob; queues before what belongs to each queue.
 _KNOBS: Final[Mapping[str, TuningKnob]] = {

@@ -1,20 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every knob looked at, set for measuring, or put back, in the order of `KNOBS`."""
+"""Every knob looked at, set for measuring, or put back, in the order of `KNOBS`; what it had before is in a journal."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
 from natgauge.errors import HostError, UsageError
-from natgauge.host.tuning.changes import STATE, Changed, State, state
+from natgauge.host.private_folder import FILE_MODE, FOLDER_MODE, RUN, private, unwritable
 from natgauge.host.tuning.contract import CheckedSetting, TunedMachine, TuningKnob
-from natgauge.host.tuning.core_knobs import Governor, IrqAffinity, Smt
-from natgauge.host.tuning.port_knobs import Coalescing, EnergySaving, FlowHash, Offloads, Pause, Queues
+from natgauge.host.tuning.knobs import (
+    Coalescing,
+    EnergySaving,
+    FlowHash,
+    Governor,
+    IrqAffinity,
+    Offloads,
+    Pause,
+    Queues,
+    Smt,
+)
+from natgauge.host.undo_journal import Content, UndoJournal
 
 _INTERRUPTS: Final = IrqAffinity()
 #: SMT first: cores that go have no governor to set and take no interrupts, and those that come back have one. Queues
@@ -36,6 +48,92 @@ _BY_NAME: Final[Mapping[str, TuningKnob]] = {knob.name: knob for knob in KNOBS}
 Done = Literal["set", "restored", "as found", "gone", "changed", "failed"]
 #: After these something is left to do.
 UNDONE: Final[frozenset[Done]] = frozenset({"changed", "failed"})
+
+
+#: In a memory file system: a reboot empties it, and restores most of these settings, too. It has its own folder,
+#: because labs have any names in theirs.
+STATE: Final = RUN / "host" / "found.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One setting that was changed."""
+
+    knob: str
+    key: str
+    found: str
+    set: str
+
+
+class _Content(Content):
+    items: list[Changed]
+
+
+class HiddenStateError(HostError):
+    """The file belongs to another user, and only that user may see it."""
+
+
+class State:
+    """The settings to restore, as their file has them; only one process at a time changes it."""
+
+    def __init__(self, path: Path) -> None:
+        self._journal = UndoJournal(path, _Content, "put the settings back by hand, then delete it")
+        try:
+            self._journal.read()
+        except PermissionError as error:
+            raise HiddenStateError(
+                f"{path}: is private; run as root to see what natgauge host tune has changed"
+            ) from error
+
+    @property
+    def items(self) -> tuple[Changed, ...]:
+        """Every change, in the order in which they were made."""
+        return tuple(Changed(**item) for item in self._journal.items)
+
+    def of(self, knob: str, key: str) -> Changed | None:
+        """Return the stored change of a setting."""
+        return next((item for item in self.items if (item.knob, item.key) == (knob, key)), None)
+
+    def take(self, changed: Changed) -> None:
+        """Store a change, in place of an earlier change of the same setting."""
+        same = (item for item in self._journal.items if (item["knob"], item["key"]) == (changed.knob, changed.key))
+        self._journal.record(asdict(changed), instead_of=next(same, None))
+
+    def drop(self, changed: Changed) -> None:
+        """Remove the change of a setting; after the last, remove the file."""
+        same = (changed.knob, changed.key)
+        if left := [item for item in self._journal.items if (item["knob"], item["key"]) != same]:
+            self._journal.shorten(left)
+        else:
+            self._journal.items = []
+            self._journal.remove()
+
+
+def read(path: Path = STATE) -> tuple[Changed, ...]:
+    """Return the settings that restoring would put back; empty where there is no file."""
+    return State(path).items
+
+
+@contextmanager
+def state(path: Path) -> Iterator[State]:
+    """The file, to be changed."""
+    try:
+        path.parent.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+        if path.parent.parent == RUN:
+            private(RUN)
+        private(path.parent)
+        # A file of its own: every user may lock a folder that the user can enter.
+        handle = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
+    except OSError as error:
+        raise unwritable(path.parent, error) from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HostError("another natgauge changes settings of this machine now; wait until it has ended") from None
+        yield State(path)
+    finally:
+        os.close(handle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +287,11 @@ def restore(*, force: bool = False, machine: TunedMachine | None = None, path: P
     with state(path) as kept:
         written_down = {(item.knob, item.key) for item in kept.items if item.set == item.found}
         for item in sorted(_released(place, kept), key=lambda item: order.get(item.knob, len(order))):
-            step = _put_back(item, place, force=force)
+            done, text = _put_back(item, place, force=force)
             # An interrupt that nobody moved was only written down.
-            if step.done != "as found" or (item.knob, item.key) not in written_down:
-                steps.append(step)
-            if step.done not in UNDONE:
+            if done != "as found" or (item.knob, item.key) not in written_down:
+                steps.append(TuningStep(item.knob, item.key, done, text))
+            if done not in UNDONE:
                 kept.drop(item)
     return steps
 
@@ -215,38 +313,35 @@ def _released(machine: TunedMachine, kept: State) -> list[Changed]:
     return items
 
 
-def _put_back(changed: Changed, machine: TunedMachine, *, force: bool) -> TuningStep:
+def _put_back(changed: Changed, machine: TunedMachine, *, force: bool) -> tuple[Done, str]:
     knob = _BY_NAME.get(changed.knob)
     if knob is None:
-        return TuningStep(
-            changed.knob, changed.key, "failed", "this natgauge has no such knob; use the one that set it"
-        )
+        return "failed", "this natgauge has no such knob; use the one that set it"
     port = knob.port_of(changed.key)
     if port is not None and not machine.has_port(port) and not machine.hides_port(port):
         text = f"port {port}: does not exist here now; was {changed.found}"
         if force:
-            return TuningStep(changed.knob, changed.key, "gone", text)
-        text += "; run natgauge host restore where it exists, or with --force, which forgets it"
-        return TuningStep(changed.knob, changed.key, "failed", text)
+            return "gone", text
+        return "failed", f"{text}; run natgauge host restore where it exists, or with --force, which forgets it"
     try:
         return _returned(knob, machine, changed, force=force)
     except HostError as error:
-        return TuningStep(changed.knob, changed.key, "failed", str(error))
+        return "failed", str(error)
 
 
-def _returned(knob: TuningKnob, machine: TunedMachine, changed: Changed, *, force: bool) -> TuningStep:
+def _returned(knob: TuningKnob, machine: TunedMachine, changed: Changed, *, force: bool) -> tuple[Done, str]:
     now = knob.read(machine, changed.key)
     if not now:
-        return TuningStep(changed.knob, changed.key, "gone", f"is no longer there; was {changed.found}")
+        return "gone", f"is no longer there; was {changed.found}"
     if now == changed.found:
-        return TuningStep(changed.knob, changed.key, "as found", f"{now} already")
+        return "as found", f"{now} already"
     if now != changed.set != changed.found and not force:
         text = f"{now} now, though natgauge had set {changed.set}: somebody else changed it; found was {changed.found}"
-        return TuningStep(changed.knob, changed.key, "changed", text)
+        return "changed", text
     knob.put(machine, changed.key, changed.found)
     if (then := knob.read(machine, changed.key)) != changed.found:
-        return TuningStep(changed.knob, changed.key, "failed", f"{then}, though {changed.found} was to be put back")
-    return TuningStep(changed.knob, changed.key, "restored", f"{now} -> {changed.found}")
+        return "failed", f"{then}, though {changed.found} was to be put back"
+    return "restored", f"{now} -> {changed.found}"
 
 
 def _existing(machine: TunedMachine, ports: Sequence[str]) -> list[str]:

@@ -85,36 +85,28 @@ INNER4: Final = IPv4Network("192.0.2.0/24")
 _INNER6: Final = IPv6Network("2001:2:0:64::/64")
 
 
+def wrong_prefix(what: str) -> UsageError:
+    """Return the error of a NAT64 prefix."""
+    return UsageError(f"NAT64 prefix: {what}", at="nat64_prefix")
+
+
 def nat64_prefix(text: str) -> IPv6Network:
     """Return the NAT64 prefix that a user writes."""
     try:
         prefix = IPv6Network(text)
     except ValueError:
-        raise UsageError(
-            f"NAT64 prefix: {text!r} is no IPv6 network; write it as 64:ff9b::/96", at="nat64_prefix"
-        ) from None
+        raise wrong_prefix(f"{text!r} is no IPv6 network; write it as 64:ff9b::/96") from None
     if prefix.prefixlen not in PREFIX_LENGTHS:
         *shorter, longest = map(str, PREFIX_LENGTHS)
-        raise UsageError(
-            f"NAT64 prefix: {prefix} has {prefix.prefixlen} bits; choose {', '.join(shorter)} or {longest} bits (RFC "
-            "6052 section 2.2)",
-            at="nat64_prefix",
-        )
+        bits = f"{', '.join(shorter)} or {longest} bits"
+        raise wrong_prefix(f"{prefix} has {prefix.prefixlen} bits; choose {bits} (RFC 6052 section 2.2)")
     if prefix.prefixlen == NEIGHBOURS_BITS and prefix.network_address.packed[8]:
-        raise UsageError(
-            f"NAT64 prefix: {prefix} has bits in 64 to 71, which are zero (RFC 6052 section 2.2); choose another",
-            at="nat64_prefix",
-        )
+        raise wrong_prefix(f"{prefix} has bits in 64 to 71, which are zero (RFC 6052 section 2.2); choose another")
     if prefix.is_multicast or prefix.is_link_local or prefix.network_address.is_loopback:
-        raise UsageError(
-            f"NAT64 prefix: {prefix} holds no unicast addresses of hosts; choose another", at="nat64_prefix"
-        )
+        raise wrong_prefix(f"{prefix} holds no unicast addresses of hosts; choose another")
     for network in _own_networks():
         if prefix.overlaps(network):
-            raise UsageError(
-                f"NAT64 prefix: {prefix} overlaps {network}, which the lab uses itself; choose another",
-                at="nat64_prefix",
-            )
+            raise wrong_prefix(f"{prefix} overlaps {network}, which the lab uses itself; choose another")
     return prefix
 
 

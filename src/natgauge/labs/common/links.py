@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Network, IPv6Interface
 from pathlib import Path
 from typing import Any, Final
@@ -106,12 +107,9 @@ def make(cable: VethCable) -> None:
     queues = max(online_cpus()) + 1
     with _netlink(f"cable {left.netns} {left.interface} to {right.netns} {right.interface}"):
         inside(left.netns, lambda: _lay(cable, queues))
-        for end in cable.ends:
-            inside(end.netns, lambda end=end: _configure(end))  # type: ignore[misc]
-        for end in cable.ends:
-            inside(end.netns, lambda end=end: _bring_up(end))  # type: ignore[misc]
-        for end in cable.ends:
-            inside(end.netns, lambda end=end: _wait_running(end))  # type: ignore[misc]
+        for step in (_configure, _bring_up, _wait_running):
+            for end in cable.ends:
+                inside(end.netns, partial(step, end))
 
 
 def _lay(cable: VethCable, queues: int) -> None:

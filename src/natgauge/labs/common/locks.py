@@ -138,17 +138,17 @@ class Lock:
             text = f"{self._what}: in use by {self.holder_in_words()}; wait until it has ended"
             raise InUseError(text if self._input else f"{text}, or use another", another=self._input)
 
-    def take_soon(self, patience: float = _LOCK_PATIENCE_SECONDS) -> bool:
+    def take_soon(self) -> bool:
         """Take the lock if no other process holds it for longer than a moment: listing and cleaning do.
 
         A process that a killed run was starting holds the run's lock until it executes a program of its own. It is
         waited for.
         """
-        return self._becomes(self.try_take, patience)
+        return self._becomes(self.try_take, _LOCK_PATIENCE_SECONDS)
 
-    def is_held(self, patience: float = 0.0) -> bool:
+    def is_held(self) -> bool:
         """Whether another process holds the lock; nothing is made or changed."""
-        return not self._becomes(lambda: not self._is_locked(), patience)
+        return not self._becomes(lambda: not self._is_locked(), 0.0)
 
     def _becomes(self, true: Callable[[], bool], patience: float) -> bool:
         """Whether something is true before the patience is at its end."""

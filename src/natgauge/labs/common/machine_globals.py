@@ -20,7 +20,7 @@ from natgauge.errors import BrokenError
 from natgauge.host.announcements import Announced, Announcement, group_of, others
 from natgauge.host.private_folder import FILE_MODE, unwritable
 from natgauge.labs.common import locks
-from natgauge.labs.common.decisions import Decision, Deed, Left, Tell
+from natgauge.labs.common.undoing import Decision, Deed, Left, Tell, deed
 
 _DIGITS: Final = 16
 
@@ -86,16 +86,16 @@ class GlobalSettings:
             why = f"natgauge had set {mine}, and another program changed it; it was {first} before"
             return Decision((Left(f"{path} at {now}", why),), lambda _tell: self._forget(path))
         if (wanted := _wanted(rivals, first)) != now and (not rivals or mine == now):
-            deed = Deed("restore", f"{path} to {wanted}")
-            return Decision((deed,), lambda tell: self._write(path, wanted, deed, tell))
+            restored = deed("restore", f"{path} to {wanted}")
+            return Decision((restored,), lambda tell: self._write(path, wanted, restored, tell))
         return Decision((), lambda _tell: self._forget(path))
 
-    def _write(self, path: str, wanted: str, deed: Deed, tell: Tell) -> None:
+    def _write(self, path: str, wanted: str, restored: Deed, tell: Tell) -> None:
         try:
             Path(path).write_text(wanted)
         except OSError as error:
             raise BrokenError(f"global setting {path}: cannot be set to {wanted} ({error.strerror})") from error
-        tell(deed.done)
+        tell(restored.done)
         self._forget(path)
 
     def _forget(self, path: str) -> None:

@@ -256,12 +256,9 @@ def refusal(name: str, *, unmarked: bool = False) -> str:
     if not unmarked and not is_marked(name):
         return "natgauge did not make it"
     using = running.using()
-    reasons = (running.why_protected(pid, using) for pid in _all_in(name))
+    pids = within(name, [*all_processes(), os.getpid()])
+    reasons = (running.why_protected(pid, using) for pid in pids)
     return next(filter(None, reasons), "")
-
-
-def _all_in(name: str) -> tuple[int, ...]:
-    return within(name, [*all_processes(), os.getpid()])
 
 
 def _take_apart(names: Sequence[str], timeout: float) -> list[str]:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -85,11 +86,6 @@ def _pairs(lines: Sequence[str]) -> _Counts:
     yield from ((name, int(value)) for name, value in map(str.split, lines))
 
 
-def _softnet(rows: Sequence[str]) -> _Counts:
-    """Yield the counters of softnet_stat, a row for each CPU."""
-    yield from _rows(_BACKLOG, _SOFTNET, rows)
-
-
 def _conntrack(lines: Sequence[str]) -> _Counts:
     """Yield the counters of stat/nf_conntrack: names, then a row for each CPU; `entries` is no counter."""
     rows = _rows("conntrack", lines[0].split(), lines[1:]) if lines else ()
@@ -97,6 +93,7 @@ def _conntrack(lines: Sequence[str]) -> _Counts:
 
 
 def _rows(prefix: str, names: Sequence[str], rows: Sequence[str]) -> _Counts:
+    """Yield counters of a row for each CPU."""
     for row in rows:
         yield from ((f"{prefix} {name}", int(value, 16)) for name, value in zip(names, row.split(), strict=False))
 
@@ -106,7 +103,7 @@ FILES: Final[Mapping[str, Callable[[Sequence[str]], _Counts]]] = {
     "snmp": _groups,
     "netstat": _groups,
     "snmp6": _pairs,
-    "softnet_stat": _softnet,
+    "softnet_stat": partial(_rows, _BACKLOG, _SOFTNET),
     "stat/nf_conntrack": _conntrack,
 }
 
@@ -126,7 +123,8 @@ def read_queues() -> dict[str, int]:
     that the process read, that it wrote, and that found the interface's queue full.
     """
     with suppress(OSError, NetlinkError), IPRoute() as routes:
-        links = {link["index"]: link for link in routes.get_links()} if _are_few() else {}
+        interfaces = Path("/proc/thread-self/net/dev").read_text(encoding="ascii").count("\n")
+        links = {link["index"]: link for link in routes.get_links()} if interfaces <= MOST_INTERFACES else {}
         return dict([*_disciplines(routes, links), *_tuns(links)]) if links else {}
     return {}
 
@@ -143,11 +141,6 @@ def queues_shown(text: str) -> dict[str, int]:
     """Return the counters of queueing disciplines, as `read_queues` names them, from `tc -s qdisc show`."""
     found = _SHOWN.finditer(text)
     return {f"qdisc {each['interface']} {each['kind']}": int(each["drops"]) for each in found}
-
-
-def _are_few() -> bool:
-    lines = Path("/proc/thread-self/net/dev").read_text(encoding="ascii").count("\n")
-    return lines <= MOST_INTERFACES
 
 
 def _disciplines(routes: IPRoute, links: dict[int, Any]) -> Iterator[tuple[str, int]]:

@@ -47,7 +47,9 @@ class BootCommand:
             Seconds from the start of the command until the device was back, without the time to settle.
         """
         begun = time.monotonic()
-        self._run_command(cores)
+        environment = {**os.environ, **({} if cores is None else {CORES_VARIABLE: str(cores)})}
+        remedy = "see to it, or give it more --boot-seconds"
+        run_of_user(self.command, self.seconds, f"{self.name}: {self.command!r}", environment, remedy=remedy)
         while reason := is_back():
             if time.monotonic() - begun >= self.seconds:
                 raise HostError(
@@ -62,11 +64,6 @@ class BootCommand:
     def parameters(self) -> dict[str, Any]:
         """The command and the time to settle, by the names of the options."""
         return {self.name.replace(" ", "_"): self.command, "boot_settle_seconds": self.settle_seconds}
-
-    def _run_command(self, cores: int | None) -> None:
-        environment = {**os.environ, **({} if cores is None else {CORES_VARIABLE: str(cores)})}
-        remedy = "see to it, or give it more --boot-seconds"
-        run_of_user(self.command, self.seconds, f"{self.name}: {self.command!r}", environment, remedy=remedy)
 
 
 _DAY_SECONDS: Final = 86_400

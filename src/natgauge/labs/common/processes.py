@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import threading
 import time
@@ -16,6 +15,7 @@ from typing import Final, TypeVar
 
 from natgauge.errors import BrokenError, EndedBySignal, HostError
 from natgauge.host import process_files
+from natgauge.host.process_files import ended
 from natgauge.labs.common import locks
 
 _INIT: Final = 1
@@ -109,13 +109,6 @@ def _opened(pid: int) -> int:
         raise
     except OSError as error:
         raise BrokenError(f"process {pid}: cannot be ended ({error.strerror}); then run: natgauge lab clean") from error
-
-
-def ended(handle: int, seconds: float) -> bool:
-    """Whether the process behind a pidfd ends within `seconds`."""
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    return bool(poll.poll(max(0.0, seconds) * 1000))
 
 
 _INTERRUPTED_SECONDS: Final = 5.0

@@ -24,9 +24,9 @@ from natgauge.host.private_folder import FOLDER_MODE, HiddenLabsError, refusal, 
 from natgauge.host.undo_journal import Content, Item, Strict, UndoJournal
 from natgauge.interruption import uninterrupted
 from natgauge.labs.common import locks, machine_globals, undoing
-from natgauge.labs.common.decisions import Decision, Gone, Left, Tell
 from natgauge.labs.common.locks import Lock, check_name, directory_of
 from natgauge.labs.common.machine_globals import GlobalSettings
+from natgauge.labs.common.undoing import Decision, Gone, Left, Tell, nothing
 
 #: Where global settings are; a register never makes `clean` write anywhere else.
 GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
@@ -34,10 +34,6 @@ _LOG: Final = logging.getLogger("natgauge")
 #: What a namespace may be called: a file of /run/netns, and of no other folder.
 _FILE_NAME: Final = r"^[^/\x00]*[^/\x00.][^/\x00]*$"
 _Path = Annotated[str, Field(pattern=r"^/[^\x00]*$")]
-
-
-def _ignore(_line: str) -> None:
-    """Undo without a word."""
 
 
 class _Namespace(Strict):
@@ -264,13 +260,13 @@ class Register:
         return decisions
 
     @uninterrupted()
-    def undo(self, tell: Tell = _ignore) -> None:
+    def undo(self, tell: Tell = nothing) -> None:
         """Undo all that is written down, last first, and delete the register. The lock stays taken."""
         self.undo_since(0, tell)
         self._journal.remove()
 
     @uninterrupted()
-    def undo_since(self, length: int, tell: Tell = _ignore) -> None:
+    def undo_since(self, length: int, tell: Tell = nothing) -> None:
         """Undo all recorded changes after the first `length` ones, last change first."""
         failed: list[Item] = []
         reasons: list[str] = []
@@ -293,7 +289,10 @@ class Register:
             case "directory":
                 return undoing.of_directories(step, self.directory, gone)
             case "global":
-                return undoing.of_globals(step, self.globals, dict(_other_globals(self.name, gone.settings)))
+                # The first value of a setting is the one that was written down first.
+                firsts = {item["path"]: item["value"] for item in reversed(step)}
+                others = dict(_other_globals(self.name, gone.settings)).items()
+                return [self.globals.decide(path, first, others) for path, first in firsts.items()]
             case _:
                 return [undoing.of_remote(step, self.kind, self.directory, self.settings, self._journal.path)]
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import time
@@ -14,6 +13,7 @@ from typing import Any, Final
 
 from natgauge.bounded_output import BoundedOutput, size_in_words
 from natgauge.errors import BrokenError, HostError, NatgaugeError
+from natgauge.host import process_files
 from natgauge.labs.contract import CommandResult
 
 #: Variables of every snippet of a device beside PATH. No name server answers in a lab's namespace, and a program that
@@ -33,7 +33,9 @@ def run_shell(
         begin = time.perf_counter()
         process = start(out.fileno(), err.fileno())
         try:
-            ended = _wait(process, timeout)
+            # Without the polling of `Popen.wait`, which would add up to 50 ms to what is measured.
+            if ended := process_files.ends(process.pid, timeout):
+                process.wait()
         finally:
             _kill_group(process)
         seconds = time.perf_counter() - begin
@@ -80,20 +82,6 @@ def title(snippet: str) -> str:
 def last_words(output: str) -> str:
     """The last line that says something; empty when none does."""
     return next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
-
-
-def _wait(process: subprocess.Popen[bytes], timeout: float) -> bool:
-    """Wait for the end without the polling of `Popen.wait`, which would add up to 50 ms to what is measured."""
-    handle = os.pidfd_open(process.pid)
-    try:
-        poll = select.poll()
-        poll.register(handle, select.POLLIN)
-        if not poll.poll(timeout * 1000):
-            return False
-    finally:
-        os.close(handle)
-    process.wait()
-    return True
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

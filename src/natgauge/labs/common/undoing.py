@@ -1,21 +1,115 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the changes that a register names are undone: one decision for each thing that goes or stays."""
+"""How changes are undone: decisions on what goes, and on what stays and why, and those on what registers name.
+
+The same decisions are printed by a dry run and carried out by cleaning, so the two cannot differ.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from natgauge.errors import BrokenError
+from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.host import capabilities
 from natgauge.labs import kinds
 from natgauge.labs.common import marks, namespaces
-from natgauge.labs.common.decisions import Decision, Deed, FarDeed, Gone, Left, Tell
-from natgauge.labs.common.machine_globals import GlobalSettings
+
+Verb = Literal["delete", "end", "restore", "take down"]
+_PAST: Final[dict[Verb, str]] = {
+    "delete": "deleted",
+    "end": "ended",
+    "restore": "restored",
+    "take down": "took down",
+}
+#: Receives each line on what was done, at once.
+Tell = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """A thing that goes, or a setting that is restored: the line of a dry run, and the line once it is done."""
+
+    would: str
+    done: str
+
+
+def deed(verb: Verb, what: str) -> Deed:
+    """Return what is done to a thing of this machine."""
+    return Deed(f"would {verb} {what}", f"{_PAST[verb]} {what}")
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A thing that stays.
+
+    Attributes:
+        fails: whether cleaning ends with an error for it, because it was to go.
+        error: this error; None = one is made of `what` and `why`.
+    """
+
+    what: str
+    why: str
+    fails: bool = False
+    error: NatgaugeError | None = None
+
+    @property
+    def would(self) -> str:
+        """The line of a dry run."""
+        return f"would leave {self.what}: {self.why}"
+
+    @property
+    def done(self) -> str:
+        """The line of cleaning."""
+        return f"left {self.what}: {self.why}"
+
+
+def nothing(_: object) -> None:
+    """Carry out a decision that things stay; or tell nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One step of cleaning."""
+
+    outcomes: tuple[Deed | Left, ...]
+    act: Callable[[Tell], object] = nothing
+    whole: bool = False
+
+    @property
+    def fails(self) -> bool:
+        """Whether something stays that was to go."""
+        return any(left.fails for left in self.left)
+
+    @property
+    def left(self) -> Iterator[Left]:
+        """What stays."""
+        return (outcome for outcome in self.outcomes if isinstance(outcome, Left))
+
+
+@dataclass(slots=True)
+class Gone:
+    """What earlier decisions of the same cleaning take away; a dry run has to leave it out of its later decisions.
+
+    Attributes:
+        settings: settings that a register no longer names, each with the name of its lab.
+    """
+
+    labs: set[str] = field(default_factory=set)
+    settings: set[tuple[str, str]] = field(default_factory=set)
+    namespaces: set[str] = field(default_factory=set)
+    marks: set[str] = field(default_factory=set)
+    paths: set[Path] = field(default_factory=set)
+    left: set[str] = field(default_factory=set)
+
+    def has_path(self, path: Path) -> bool:
+        """Whether a file or folder goes, by itself or with a folder that it is in."""
+        return not self.paths.isdisjoint((path, *path.parents))
+
 
 #: Capabilities that deleting a namespace with its processes needs.
 _DELETING: Final = ("CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_KILL")
@@ -69,9 +163,9 @@ def going(names: Sequence[str], gone: Gone, *, unmarked: bool = False) -> list[D
 
     def delete(tell: Tell) -> None:
         for name in namespaces.delete(doomed, unmarked=unmarked):
-            tell(Deed("delete", f"namespace {name}").done)
+            tell(deed("delete", f"namespace {name}").done)
 
-    return [*left, Decision(tuple(Deed("delete", f"namespace {name}") for name in doomed), delete)]
+    return [*left, Decision(tuple(deed("delete", f"namespace {name}") for name in doomed), delete)]
 
 
 def of_directories(items: Items, folder: Path, gone: Gone) -> list[Decision]:
@@ -84,7 +178,7 @@ def of_directories(items: Items, folder: Path, gone: Gone) -> list[Decision]:
         if why := _not_deleted(named, folder):
             decisions.append(Decision((Left(f"directory {named}", why, fails=True),)))
         else:
-            decisions.append(Decision((Deed("delete", f"directory {named}"),), partial(delete_folder, named)))
+            decisions.append(Decision((deed("delete", f"directory {named}"),), partial(delete_folder, named)))
             gone.paths.add(named)
     return decisions
 
@@ -109,33 +203,24 @@ def delete_folder(path: Path, tell: Tell) -> None:
         return
     except OSError as error:
         raise BrokenError(f"directory {path}: cannot be deleted ({error.strerror or error})") from error
-    tell(Deed("delete", f"directory {path}").done)
-
-
-def of_globals(items: Items, settings: GlobalSettings, others: Mapping[str, str]) -> list[Decision]:
-    """Decide on settings of a register."""
-    # The first value of a setting is the one that was written down first.
-    firsts = {item["path"]: item["value"] for item in reversed(items)}
-    return [settings.decide(path, first, others.items()) for path, first in firsts.items()]
+    tell(deed("delete", f"directory {path}").done)
 
 
 def of_remote(items: Items, kind: str, directory: Path, settings: Mapping[str, Any], path: Path) -> Decision:
-    """Decide on changes on other machines."""
+    """Decide on changes on other machines, which only these can be asked about."""
+    last_first = list(reversed(items))
 
-    def undo(tell: Tell) -> None:
-        for line in _undone(items, kind, directory, settings, path):
+    def act(tell: Tell) -> None:
+        undo = kinds.get(kind).undo
+        if undo is None:
+            raise BrokenError(f"labs of kind {kind} undo nothing on other machines; use the natgauge that made it")
+        try:
+            done = undo(directory, settings, last_first)
+        except (KeyError, TypeError, ValueError) as error:
+            # No other part of natgauge knows what a kind of lab writes there.
+            raise BrokenError(f"its settings in {path} are damaged ({error!r})") from error
+        for line in done:
             tell(line)
 
-    return Decision(tuple(FarDeed(item["says"]) for item in reversed(items)), undo)
-
-
-def _undone(items: Items, kind: str, directory: Path, settings: Mapping[str, Any], path: Path) -> list[str]:
-    """Undo changes on other machines; return a sentence for each."""
-    undo = kinds.get(kind).undo
-    if undo is None:
-        raise BrokenError(f"labs of kind {kind} undo nothing on other machines; use the natgauge that made it")
-    try:
-        return undo(directory, settings, list(reversed(items)))
-    except (KeyError, TypeError, ValueError) as error:
-        # No other part of natgauge knows what a kind of lab writes there.
-        raise BrokenError(f"its settings in {path} are damaged ({error!r})") from error
+    says = (item["says"] for item in last_first)
+    return Decision(tuple(Deed(f"would undo on another machine: {each}", each) for each in says), act)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from natgauge.errors import UsageError
 from natgauge.host.cpus import check_cpus, usable_cpus
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.cores import MOST_CORES, CoreChoice, CoreList, DeviceCoreList, cores_in, format_cores
 from natgauge.inputs.input import chosen
 from natgauge.labs.contract import Addresses, Kind, LabNeeds
@@ -131,16 +132,16 @@ def _cores_by_device(options: NetnsOptions, need: LabNeeds) -> Mapping[str, tupl
     if each is None:
         return chosen if isinstance(chosen, Mapping) else None
     if chosen is not None:
-        raise UsageError("cores each: cores names the cores, too; leave one out", at="cores_each")
+        raise wrong("cores_each", "cores names the cores, too; leave one out")
     senders = options.sender_cores or ()
     free = [cpu for cpu in usable_cpus() if cpu not in senders]
     needed, count = each * len(need.devices), len(need.devices)
     if needed + (not senders) > len(free):
         tester = "" if senders else " and 1 of the tester"
-        raise UsageError(
-            f"cores each: {each} for each of {count} devices{tester} are {needed + (not senders)} cores, this machine "
-            f"has {len(free)}{' in addition to those of the tester' if senders else ''}; use fewer",
-            at="cores_each",
+        raise wrong(
+            "cores_each",
+            f"{each} for each of {count} devices{tester} are {needed + (not senders)} cores, this machine has "
+            f"{len(free)}{' in addition to those of the tester' if senders else ''}; use fewer",
         )
     own = free[-needed:]
     return {device: tuple(own[at * each : (at + 1) * each]) for at, device in enumerate(need.devices)}

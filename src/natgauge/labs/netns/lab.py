@@ -16,6 +16,7 @@ from natgauge.core_work import CoreWork, WorkByCore, total
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.host.cpus import caches_of, check_cpus, idlest_core, usable_cpus
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.cores import cores_in, format_cores
 from natgauge.labs.common.addresses import (
     BACKGROUND_INSIDE,
@@ -241,9 +242,7 @@ class NetnsLab(MadeLab, Lab):
                     at="server_cores",
                 )
         elif both := server_cpus & set(self.sender_cpus):
-            raise UsageError(
-                f"server cores: core {min(both)} is a sender's, which keeps it busy; name others", at="server_cores"
-            )
+            raise wrong("server_cores", f"core {min(both)} is a sender's, which keeps it busy; name others")
 
     @property
     def ground(self) -> Ground:
@@ -368,12 +367,11 @@ class NetnsLab(MadeLab, Lab):
             return {"NG_OUTSIDE_PEER6": str(Addresses.behind(self.nat64_prefix, Addresses(host, host)).first)}
         return _host("NG_OUTSIDE_PEER", OUTSIDE[self.families[1]])
 
-    def _fit(self) -> None:
-        self._raise_neighbour_limits()
-
     def _finish(self) -> None:
         for device in self._homes:
-            _bind_queues(device)
+            answer = device.run(_ONE_QUEUE_PER_CPU)
+            if answer.status:
+                raise BrokenError(f"{device.name}: its queues cannot be bound to CPUs: {answer.stderr.strip()}")
         if self.placement == "isolated":
             for device, interface in self._cards():
                 arguments = ["--cpus", format_cores(self._cores_of(device.name)), "--ring", str(self.ring)]
@@ -384,7 +382,7 @@ class NetnsLab(MadeLab, Lab):
         """Whether its devices need larger neighbour tables than the kernel's own."""
         return exceeds_neighbour_limits(self.hosts)
 
-    def _raise_neighbour_limits(self) -> None:
+    def _fit(self) -> None:
         hidden = {}
         for name, least in neighbour_limits(self.families, self.hosts):
             path = Path(name)
@@ -543,12 +541,6 @@ def _host(variable: str, side: LinkSide) -> Mapping[str, str]:
     """Return the tester's first address, the neighbour of the first or last device."""
     host = side.host(0)
     return {f"{variable}{host.version}": str(host)}
-
-
-def _bind_queues(device: NamespaceDevice) -> None:
-    answer = device.run(_ONE_QUEUE_PER_CPU)
-    if answer.status:
-        raise BrokenError(f"{device.name}: its queues cannot be bound to CPUs: {answer.stderr.strip()}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError, about
+from natgauge.errors import BrokenError, HostError, NatgaugeError, about
 from natgauge.inputs.checks import spoken, wrong
 from natgauge.inputs.cores import by_device
 from natgauge.inputs.input import chosen
@@ -104,10 +104,10 @@ def _machines(options: SshOptions, devices: Sequence[str]) -> list[ChosenMachine
     for group in groups:
         destination, network = known[group[0]]
         if known.count((destination, network)) != len(group):
-            raise UsageError(
-                f"ssh host: {destination} has the device {devices[group[0]]} and others that are no neighbours of it; "
-                "give neighbouring devices of the chain to one machine",
-                at="ssh_host",
+            raise wrong(
+                "ssh_host",
+                f"{destination} has the device {devices[group[0]]} and others that are no neighbours of it; give "
+                "neighbouring devices of the chain to one machine",
             )
         host = SshHost(destination, options.ssh_config, network).checked()
         interfaces = (inside[devices[group[0]]] or "", outside[devices[group[-1]]] or "")

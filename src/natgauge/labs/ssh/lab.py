@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final, Self
 
 from natgauge.core_work import WorkByCore
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.inputs.checks import wrong
 from natgauge.interruption import uninterrupted
 from natgauge.labs.common.addresses import pool_parameter, prefix_parameter
 from natgauge.labs.common.links import neighbour_limits
@@ -92,9 +93,7 @@ class RemoteLab(Lab):
         self._segments = self._planned(machines, need.far_settings, token)
         self.devices: Sequence[Device] = [home for segment in self._segments for home in segment.homes]
         if boot is not None and device_cores is None:
-            raise UsageError(
-                "boot command: the number of processors is missing; give --device-cores N, too", at="boot_command"
-            )
+            raise wrong("boot_command", "the number of processors is missing; give --device-cores N, too")
         self._wanted_cores = device_cores
         self._boot = boot
         self._tunes = tune_device
@@ -129,13 +128,12 @@ class RemoteLab(Lab):
 
         Of several machines it is the number of each if all have the same number, otherwise the sum of all.
         """
-        if any(segment.facts is None for segment in self._segments):
-            return DeviceCores()
-        if len(self._segments) == 1:
-            (facts,) = (segment.facts for segment in self._segments)
-            return DeviceCores() if facts is None else DeviceCores.of(facts.cpus, facts.caches)
+        known = [segment.facts for segment in self._segments if segment.facts is not None]
+        if len(known) == len(self._segments) == 1:
+            return DeviceCores.of(known[0].cpus, known[0].caches)
         numbers = [segment.cores for segment in self._segments]
         if not all(numbers):
+            # Not looked at yet, or a machine that does not report them.
             return DeviceCores()
         return DeviceCores(numbers[0] if len({*numbers}) == 1 else sum(numbers))
 

@@ -21,7 +21,8 @@ from typing import IO, Final
 
 from natgauge import files
 from natgauge.bounded_output import BoundedOutput
-from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.errors import BrokenError, HostError
+from natgauge.inputs.checks import wrong
 from natgauge.labs.common.namespaces import inside
 from natgauge.labs.common.processes import all_processes, end_processes
 from natgauge.labs.common.shell import last_words, run_shell
@@ -79,15 +80,12 @@ class SshHost:
     def checked(self) -> SshHost:
         """Return this host after a check."""
         if not re.fullmatch(r"[A-Za-z0-9_\[][^\s]*", self.destination):
-            raise UsageError(
-                f"ssh host: {self.destination!r} is none; write [user@]host, ssh://[user@]host:port or a name of "
-                "your ssh_config",
-                at="ssh_host",
+            raise wrong(
+                "ssh_host",
+                f"{self.destination!r} is none; write [user@]host, ssh://[user@]host:port or a name of your ssh_config",
             )
         if self.config is not None and not os.access(self.config, os.R_OK):
-            raise UsageError(
-                f"ssh config: {self.config} cannot be read; name a file as ssh_config(5) describes it", at="ssh_config"
-            )
+            raise wrong("ssh_config", f"{self.config} cannot be read; name a file as ssh_config(5) describes it")
         return self
 
     def __str__(self) -> str:

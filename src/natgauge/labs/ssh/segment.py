@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from natgauge.core_work import CoreWork, WorkByCore
-from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.errors import BrokenError, HostError
 from natgauge.host.sections import SECTION, sections_of
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.cores import format_cores
 from natgauge.labs.common.links import VethCable, read_drops
 from natgauge.labs.common.network_counters import FILES, counters_of, of_one_machine, queues_shown
@@ -19,9 +20,8 @@ from natgauge.labs.contract import Device, FarSettings, LabCounters
 from natgauge.labs.ssh import bsd, facts
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
 from natgauge.labs.ssh.layout import Layout, layout, private_directory
-from natgauge.labs.ssh.machine import Remember, RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import SshHost
-from natgauge.labs.ssh.remote import Remote
+from natgauge.labs.ssh.remote import Remember, Remote, RemoteDevice, RemoteMachine
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +188,10 @@ class Segment:
     def _refuse_other_cores(self, found: RemoteFacts, wanted: int | None) -> None:
         if wanted not in (None, len(found.cpus)):
             number = f"{len(found.cpus)} online" if found.cpus else "a number that it does not report"
-            raise UsageError(
-                f"device cores: {wanted} asked for, ssh host {self.host} has {number}; leave it out, or "
-                "give --boot-command, which boots that machine with $NG_CORES processors",
-                at="device_cores",
+            raise wrong(
+                "device_cores",
+                f"{wanted} asked for, ssh host {self.host} has {number}; leave it out, or give --boot-command, which "
+                "boots that machine with $NG_CORES processors",
             )
 
     def _make_again(self, found: RemoteFacts, *, tunes: bool) -> None:
@@ -201,10 +201,7 @@ class Segment:
     def _read_settings(self, found: RemoteFacts, *, tunes: bool) -> None:
         """Read the settings of the machine that decide which core works on a frame; set them before, if asked for."""
         if found.system != "Linux" and tunes:
-            raise UsageError(
-                f"tune device: ssh host {self.host} runs {found.system}; only Linux is tuned, leave it out",
-                at="tune_device",
-            )
+            raise wrong("tune_device", f"ssh host {self.host} runs {found.system}; only Linux is tuned, leave it out")
         if found.system != "Linux" or self.far is None:
             return
         interfaces = self.layout.interfaces

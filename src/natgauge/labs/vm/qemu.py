@@ -20,9 +20,10 @@ from typing import Final, Literal
 
 from natgauge import files
 from natgauge.bounded_output import MOST_OCTETS
-from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.host.limits import available_octets
+from natgauge.errors import BrokenError, HostError
+from natgauge.host.limits import available_octets, text_of
 from natgauge.host.private_folder import FILE_MODE
+from natgauge.inputs.checks import wrong
 from natgauge.labs.common import locks
 from natgauge.labs.common.namespaces import inside
 from natgauge.labs.common.processes import end_processes
@@ -58,9 +59,9 @@ class Shape:
     def checked(self) -> Shape:
         """Return this shape after a check."""
         if not 1 <= self.cores <= 64:
-            raise UsageError(f"guest cores: {self.cores} is outside of 1 to 64", at="guest_cores")
+            raise wrong("guest_cores", f"{self.cores} is outside of 1 to 64")
         if not 384 <= self.memory <= 1024 * 1024:
-            raise UsageError(f"guest memory: {self.memory} is outside of 384 to 1048576 MiB", at="guest_memory")
+            raise wrong("guest_memory", f"{self.memory} is outside of 384 to 1048576 MiB")
         return self
 
     def refuse_short_memory(self) -> None:
@@ -200,7 +201,7 @@ class Guest:
             resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MOST_OCTETS, MOST_OCTETS))
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and process.poll() is None:
-            if READY in _text(console):
+            if READY in text_of(console):
                 self.process = process
                 return True
             time.sleep(0.05)
@@ -210,7 +211,7 @@ class Guest:
         return False
 
     def _said(self) -> str:
-        return last_words(_text(self.folder / "console")) or last_words(_text(self.folder / "qemu")) or "nothing"
+        return last_words(text_of(self.folder / "console")) or last_words(text_of(self.folder / "qemu")) or "nothing"
 
 
 def _queues(cores: int) -> tuple[str, str]:
@@ -244,12 +245,6 @@ def _remember_kvm(*, works: bool) -> None:
 
 def _kvm_file() -> Path:
     return locks.folder("guests") / "kvm"
-
-
-def _text(path: Path) -> str:
-    with suppress(OSError):
-        return path.read_text(errors="replace")
-    return ""
 
 
 def _run(command: list[str]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from natgauge.errors import UsageError
+from natgauge.inputs.checks import wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +64,18 @@ def read(folder: str, most_octets: int) -> UserFiles:
     # Of an unknown user the path stays as it is, and does not exist.
     place = Path(os.path.expanduser(folder))  # noqa: PTH111
     if not place.is_dir():
-        raise UsageError(
-            f"guest files: {folder} is no folder; name one that has the guest's folders, such as usr/local/bin",
-            at="guest_files",
+        raise wrong(
+            "guest_files", f"{folder} is no folder; name one that has the guest's folders, such as usr/local/bin"
         )
     paths = [path for path in _walked(place) if not _is_guests_own(place, path)]
     if not paths:
-        raise UsageError(
-            f"guest files: {folder} is empty; put the files into it, or leave the option out", at="guest_files"
-        )
+        raise wrong("guest_files", f"{folder} is empty; put the files into it, or leave the option out")
     size = sum(found.st_size for found in (path.lstat() for path in paths) if stat.S_ISREG(found.st_mode))
     if size > most_octets:
-        raise UsageError(
-            f"guest files: {folder} contains {size >> 20} MiB, and the guest keeps its files in memory; at most "
-            f"{most_octets >> 20} MiB are allowed, half of its memory: remove files, or raise --guest-memory",
-            at="guest_files",
+        raise wrong(
+            "guest_files",
+            f"{folder} contains {size >> 20} MiB, and the guest keeps its files in memory; at most {most_octets >> 20} "
+            "MiB are allowed, half of its memory: remove files, or raise --guest-memory",
         )
     entries = tuple(_entry(place, path) for path in paths)
     digest = hashlib.sha256(b"".join(entry.packed() for entry in entries)).hexdigest()[:16]
@@ -102,10 +99,7 @@ def _is_guests_own(place: Path, path: Path) -> bool:
 def _entry(place: Path, path: Path) -> ArchivedFile:
     parts = path.relative_to(place).parts
     if parts[0] in _HIDDEN:
-        raise UsageError(
-            f"guest files: {path}: the guest has its own /{parts[0]}; put the file into another folder",
-            at="guest_files",
-        )
+        raise wrong("guest_files", f"{path}: the guest has its own /{parts[0]}; put the file into another folder")
     # A folder in place of the guest's link would replace the link.
     name = "/".join(("usr", *parts) if parts[0] in _LINKED else parts)
     mode = path.lstat().st_mode
@@ -114,10 +108,8 @@ def _entry(place: Path, path: Path) -> ArchivedFile:
     if stat.S_ISLNK(mode):
         return ArchivedFile(name, mode, os.fsencode(path.readlink()))
     if not stat.S_ISREG(mode):
-        raise UsageError(
-            f"guest files: {path} is neither a file, nor a folder, nor a symbolic link; remove it", at="guest_files"
-        )
+        raise wrong("guest_files", f"{path} is neither a file, nor a folder, nor a symbolic link; remove it")
     try:
         return ArchivedFile(name, mode, path.read_bytes())
     except OSError as error:
-        raise UsageError(f"guest files: {path}: {error.strerror}; make it readable", at="guest_files") from None
+        raise wrong("guest_files", f"{path}: {error.strerror}; make it readable") from None

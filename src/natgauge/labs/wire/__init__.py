@@ -8,7 +8,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from natgauge.errors import UsageError
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
@@ -116,10 +115,9 @@ def _external(options: WireOptions) -> ExternalDevice:
         if command is not None and not command.strip():
             raise wrong(f"{name}_command", "is empty; name a shell command, or leave it out")
     if options.count_command is not None and options.empty_command is None:
-        raise UsageError(
-            "count command: without --empty-command its number says nothing of one trial; give that one, too, or leave "
-            "it out",
-            at="count_command",
+        raise wrong(
+            "count_command",
+            "without --empty-command its number says nothing of one trial; give that one, too, or leave it out",
         )
     return ExternalDevice(
         timeout=options.device_timeout,

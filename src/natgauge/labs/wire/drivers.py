@@ -189,7 +189,8 @@ class Media:
 def media_of(interface: str) -> Media:
     """Return the media of a port of the calling thread's namespace; "not known" where the driver reports nothing."""
     driver, firmware = _driver(interface)
-    flow = _flow_control(interface)
+    pause = ethtool.read(interface, "pause")
+    flow: FlowControl = "not known" if pause is None else _FLOW[pause["rx"] == "on", pause["tx"] == "on"]
     if not _has_card(interface):
         return Media(driver, firmware, VIRTUAL, None, flow)
     medium, megabits = _medium_and_speed(interface)
@@ -224,11 +225,6 @@ def _medium_and_speed(interface: str) -> tuple[str, int | None]:
         return NOT_KNOWN, None
     medium = NOT_KNOWN if answer.port in (PORT_NONE, PORT_OTHER) else LINK_PORT_NAMES.get(answer.port, NOT_KNOWN)
     return medium, None if answer.speed in _NO_SPEED else int(answer.speed)
-
-
-def _flow_control(interface: str) -> FlowControl:
-    pause = ethtool.read(interface, "pause")
-    return "not known" if pause is None else _FLOW[pause["rx"] == "on", pause["tx"] == "on"]
 
 
 def _text(field: bytes) -> str:

@@ -125,13 +125,10 @@ class WireLab(Lab):
         """Refuse to keep the lab up."""
         raise UsageError(f"lab {self.name}: its ports were not made by natgauge, so there is nothing to keep up")
 
-    def _native(self) -> Mapping[str, str]:
-        names = ("initiator_background", "responder_background")
-        return dict(zip(names, map(str, self._background or ()), strict=False))
-
     def parameters(self) -> Mapping[str, Any]:
         """Both ports with their links, and what the user states of the device."""
         known = {} if self.external is None else self.external.parameters()
+        native = zip(("initiator_background", "responder_background"), map(str, self._background or ()), strict=False)
         return {
             "ports": [self.initiator.interface, self.responder.interface],
             "port_drivers": [port.driver for port in self.media],
@@ -141,7 +138,7 @@ class WireLab(Lab):
             "flow_control": [port.flow_control for port in self.media],
             **prefix_parameter(self._nat64_prefix),
             **({"mapped_addresses": str(self._mapped)} if self._mapped is not None else {}),
-            **self._native(),
+            **dict(native),
             **({"allow_addresses": True} if self._allow_addresses else {}),
             **({"port_remarks": list(self.remarks)} if self.remarks else {}),
             **known,

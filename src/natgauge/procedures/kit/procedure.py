@@ -33,9 +33,7 @@ from natgauge.words import DEFAULT_CONNECTIONS, OF_SPEED, LimitedBy, Order, Plac
 class Procedure(Generic[SettingsT]):
     """The measurement of a metric. A module of `natgauge.procedures` that has a `PROCEDURE` adds one.
 
-    Attributes:
-        start: makes the metric's own part of a measurement, from what hands trials on and the settings; usually a
-            class. Raises NatgaugeError when nothing can be measured.
+    `start` makes the metric's own part of a measurement, usually a class; NatgaugeError where nothing can be measured.
     """
 
     declared: Metric

@@ -79,10 +79,8 @@ class Series:
 
     A device that is gone after some repetitions ends them, and so does a further repetition that cannot begin, for
     example because its lab cannot be made. A repetition that the time cut off counts only where there is no other: its
-    value is no more than a bound. What ends the first repetition is raised.
-
-    Attributes:
-        once: gets the answer of the repetition before, or None.
+    value is no more than a bound. What ends the first repetition is raised. `once` gets the answer of the repetition
+    before, or None.
     """
 
     runner: TrialRunner

@@ -125,15 +125,7 @@ ABOUT_FRAME_TIMEOUT: Final = described(
 
 @dataclass(frozen=True, kw_only=True)
 class TrialSettings:
-    """Settings that every procedure has (RFC 9693 sections 4.1 to 4.4, 6).
-
-    Attributes:
-        zero_checksum: what a frame over IPv6 with a UDP checksum of 0 counts as: "damaged", because RFC 8200 section
-            8.1 forbids it, or received ("accept"), as with testers that do not look at the checksum.
-        settle_seconds: the device is left alone for so long before each trial, its table empty; 0 to 600. RFC 2544
-            section 23 requires 5.
-        most_seconds: the measurement ends after so long with what it has, > 0; None = no end, which may be written 0.
-    """
+    """Settings that every procedure has (RFC 9693 sections 4.1 to 4.4, 6); `most_seconds` None = no end."""
 
     connections: int = field(
         metadata=described(
@@ -230,9 +222,8 @@ class TrialSettings:
     def most_opened(self, top: float, sources: int, timeout: int | None) -> int:  # noqa: ARG002 - for loads that grow
         """Return the most connections that a trial opens, as far as that is known before.
 
-        Args:
-            top: the tester's highest rate in frames/s of all directions.
-            timeout: the device's time-out in s; None = not known.
+        `top` is the tester's highest rate in frames/s of all directions, the time-out the device's in s; None = not
+        known.
         """
         return self.phase1_frames if self.has_phase1 else 0
 

@@ -120,6 +120,14 @@ def _cause(attempts: Sequence[Attempt]) -> Cause | None:
     return next((cause for cause in reversed(failed) if cause is not None and cause.words), None)
 
 
+def _lasting(attempts: Sequence[Attempt]) -> Cause | None:
+    """Cause of the slowest failed trial, if natgauge saw it and no lower rate cures it; None otherwise."""
+    failed = (attempt for attempt in attempts if attempt.outcome.verdict is Verdict.FAIL)
+    slowest = min(failed, key=lambda attempt: attempt.load, default=None)
+    cause = None if slowest is None else slowest.outcome.cause
+    return None if cause is None or cause.certainty != "seen" or cause.depends_on_rate else cause
+
+
 def nothing_passed(upper: float | None, unit: str, attempts: Sequence[Attempt], error: TimeUpError) -> TimeUpError:
     """Return the error for a search without a passing load: a value of 0 would be a false result.
 
@@ -140,6 +148,9 @@ def nothing_passed(upper: float | None, unit: str, attempts: Sequence[Attempt], 
         change = "" if cause is None or not cause.remedy else f"; what changes it: {cause.remedy}"
         advice = f"; no overload loses so few frames{advice or unknown}{change}"
         remedy = ""
+    elif (lasting := _lasting(attempts)) is not None:
+        change = f"; what changes it: {lasting.remedy}" if lasting.remedy else ""
+        advice, remedy = f"; no lower rate helps; cause: {lasting.words}{change}", ""
     ended = TimeUpError(f"{failed}: {error}{advice}")
     ended.remedy = remedy
     return ended

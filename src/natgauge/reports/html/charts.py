@@ -42,10 +42,11 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:
-    """A straight line across the chart, such as the tester's own limit: its value and its description."""
+    """A straight line across the chart, such as the tester's own limit: its value, description and colour."""
 
     value: float
     label: str
+    colour: str = "var(--limit)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,8 @@ def lines(rows: Sequence[Row], axes: tuple[ChartAxis, ChartAxis], *, band: bool,
     """A line for each `line` through its medians, with the range of the repetitions as a stroke at each point.
 
     Args:
-        rows: `x`, `y`, `low`, `high`, `line`, `colour`, `shape` and `tip`; `single` of a single repetition is true, a
-            `mark` is above its point.
+        rows: `x`, `y`, `low`, `high`, `line`, `colour`, `shape` and `tip`; the point of a `hollow` one is hollow, an
+            end of the range that is not known is `open_low` or `open_high`, a `mark` is above its point.
         ideal: `x`, `y`, `line` and `colour` of lines that are drawn thin and dashed.
     """
     x, y = _encoding("x", axes[0]), _encoding("y", axes[1])
@@ -112,6 +113,10 @@ def lines(rows: Sequence[Row], axes: tuple[ChartAxis, ChartAxis], *, band: bool,
     hollow: Row = {"type": "point", "filled": True, "size": 16, "opacity": 1, "color": "var(--paper)"}
     sign: Row = {"type": "text", "dx": 8, "dy": -8, "fontSize": 13, "color": "var(--ink)"}
     thin = {"type": "line", "strokeDash": [2, 3], "strokeWidth": 1, "clip": True}
+    arrows = {
+        end: {"type": "point", "filled": True, "shape": f"triangle-{way}", "size": 40, "opacity": 1}
+        for end, way in (("low", "down"), ("high", "up"))
+    }
     layers = [
         *_across(axes[0].marks, x, "x"),
         *_across(axes[1].marks, y, "y"),
@@ -120,7 +125,11 @@ def lines(rows: Sequence[Row], axes: tuple[ChartAxis, ChartAxis], *, band: bool,
         _layer(rows, {"type": "rule", "strokeWidth": 2, "opacity": 0.8}, **extent, detail=line),
         _layer(rows, {"type": "line", "strokeWidth": 2}, x=x, y=y, color=colour, detail=line),
         _layer(rows, {"type": "point", "filled": True, "size": 55, "opacity": 1}, x=x, y=y, color=colour, shape=shape),
-        _layer([row for row in rows if row.get("single")], hollow, x=x, y=y),
+        _layer([row for row in rows if row.get("hollow")], hollow, x=x, y=y),
+        *(
+            _layer([row for row in rows if row.get(f"open_{end}")], arrow, x=x, y={**y, "field": end}, color=colour)
+            for end, arrow in arrows.items()
+        ),
         _layer([row for row in rows if row.get("mark")], sign, x=x, y=y, text={"field": "mark"}),
     ]
     return _spec(layers, _HEIGHT)
@@ -299,13 +308,18 @@ def _across(marks: Sequence[ChartLine], encoding: Row, channel: str) -> list[Row
         {channel: mark.value, "label": mark.label, "tip": f"{mark.label}: {number(mark.value)}", "at": at}
         for at, mark in enumerate(marks)
     ]
-    rule = {"type": "rule", "strokeDash": [5, 4], "color": "var(--limit)", "strokeWidth": 1.5}
+    rule = {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.5}
     place: Row = {"x": 4, "dy": -6, "align": "left"}
     if channel == "x":
         # Labels are on the side of the line that has more room, each at its own height.
         right = "scale('x', datum.x) > width / 2 ? "
         place = {"y": "height", "align": {"expr": f"{right}'right' : 'left'"}, "dx": {"expr": f"{right}-4 : 4"}}
         place |= {"dy": {"expr": f"-8 - {_LINE} * datum.at"}}
-    text = {"type": "text", "fontSize": 12, "color": "var(--limit)", **place}
+    text = {"type": "text", "fontSize": 12, **place}
     where = {**encoding, "field": channel}
-    return [_layer(values, rule, **{channel: where}), _layer(values, text, **{channel: where}, text={"field": "label"})]
+    layers = []
+    for colour in dict.fromkeys(mark.colour for mark in marks):
+        own = [values[at] for at, mark in enumerate(marks) if mark.colour == colour]
+        layers.append(_layer(own, {**rule, "color": colour}, **{channel: where}))
+        layers.append(_layer(own, {**text, "color": colour}, **{channel: where}, text={"field": "label"}))
+    return layers

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -15,7 +16,7 @@ from natgauge import outputs
 from natgauge.errors import UsageError
 from natgauge.reports.heading import NO_WORDS, OwnWords
 from natgauge.reports.html import charts, page
-from natgauge.reports.html.figures import Figure, FigureGroup
+from natgauge.reports.html.figures import SHAPES, Figure, FigureGroup
 
 Form = Literal["svg", "pdf"]
 
@@ -28,47 +29,63 @@ _TITLE: Final = 48
 #: Characters in a line of a note, and of the title of an axis.
 _NOTE: Final = 64
 _AXIS: Final = 38
-#: Characters of a title in the name of a file.
+#: Characters in the name of a file.
 _LONGEST: Final = 60
 _CONVERTERS: Final[Mapping[Form, Callable[[charts.Row], str | bytes]]] = {"svg": charts.svg, "pdf": charts.pdf}
 
 
-def write(
-    groups: Sequence[FigureGroup], folder: Path, form: Form, own: OwnWords = NO_WORDS, below: Sequence[str] = ()
+def write(  # noqa: PLR0913 - what belongs to a drawing, by keyword
+    groups: Sequence[FigureGroup],
+    folder: Path,
+    form: Form,
+    own: OwnWords = NO_WORDS,
+    below: Sequence[str] = (),
+    *,
+    bare: bool = False,
 ) -> list[Path]:
     """Write each figure as a file into a folder, which is made if missing; return the files.
 
-    `below` are sentences that follow each caption.
+    `below` are sentences that follow each caption. Where `bare`, title and caption are in a text beside each drawing
+    instead of within it.
     """
-    figures = list(_figures(groups, own, below))
+    figures = list(_figures(groups, own, below, bare=bare))
     if not figures:
         raise UsageError(f"report: --{form}: the folders hold nothing that is drawn; name results or comparisons")
-    contents = [(f"{name}.{form}", _CONVERTERS[form](spec)) for name, spec in figures]
+    contents: list[tuple[str, str | bytes]] = []
+    for name, spec, words in figures:
+        contents.append((f"{name}.{form}", _CONVERTERS[form](spec)))
+        contents += [(f"{name}.txt", f"{words}\n")] if bare else []
     return outputs.write_into(folder, contents, what="report", remedy=_REMEDY)
 
 
-def _figures(groups: Sequence[FigureGroup], own: OwnWords, below: Sequence[str]) -> Iterator[tuple[str, charts.Row]]:
-    """Names of the files, without their end, and specifications of the drawings."""
+def _figures(
+    groups: Sequence[FigureGroup], own: OwnWords, below: Sequence[str], *, bare: bool
+) -> Iterator[tuple[str, charts.Row, str]]:
+    """Names of the files, without their end, specifications of the drawings, and their titles with their captions."""
     style = resources.files(page.__package__ or "").joinpath("page.css").read_text("utf-8")
     colours = {f"var({name})": colour for name, colour in _LIGHT.findall(style)}
     every = [(group, figure) for group in groups for figure in group.figures]
-    parts_of = [[part for part in (group.title, figure.title) if part] for group, figure in every]
-    for at, ((group, figure), parts) in enumerate(zip(every, parts_of, strict=True), start=1):
+    parts_of = [[part for part in (group.cited or group.title, figure.title) if part] for group, figure in every]
+    taken: Counter[str] = Counter()
+    for (group, figure), parts in zip(every, parts_of, strict=True):
         title = ", ".join(parts)
-        words = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:_LONGEST].rstrip("-")
+        # A paper names its files: a further figure of other results leaves their names.
+        words = " ".join([group.name, *([figure.title] if len(group.figures) > 1 else [])])
+        name = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:_LONGEST].rstrip("-")
+        taken[name] += 1
+        name += f"-{taken[name]}" if taken[name] > 1 else ""
         # The user's title is of all figures; behind it is what tells one of them from the others.
         apart = ", ".join(part for part in parts if not all(part in others for others in parts_of))
         head = ": ".join(filter(None, [own.title, apart])) if own.title else title
-        yield f"{at:0{len(str(len(every)))}}-{words}", _alone(group, figure, (head, own, below), colours)
+        notes = (*own.paragraphs, " ".join([figure.caption or group.caption, *below]))
+        drawn = _alone(group, figure, () if bare else (head, *notes), colours)
+        yield name, drawn, "\n\n".join((f"{head}.", *notes))
 
 
-def _alone(
-    group: FigureGroup, figure: Figure, words: tuple[str, OwnWords, Sequence[str]], colours: Mapping[str, str]
-) -> charts.Row:
-    """A drawing that needs no page around it."""
-    title, own, below = words
-    parts = (*own.paragraphs, " ".join([figure.caption or group.caption, *below]))
-    note = [line for part in parts for line in textwrap.wrap(part, _NOTE)]
+def _alone(group: FigureGroup, figure: Figure, words: Sequence[str], colours: Mapping[str, str]) -> charts.Row:
+    """A drawing that needs no page around it; `words` are its title and its notes, none where others say them."""
+    title, *notes = words or [""]
+    note = [line for part in notes for line in textwrap.wrap(part, _NOTE)]
     drawn: dict[str, Any] = {
         **figure.spec,
         # The plot keeps its size next to title and legend.
@@ -85,12 +102,16 @@ def _alone(
             "color": "var(--ink)",
         },
     }
+    if not words:
+        del drawn["title"]
     drawn["layer"] = [_titled(layer, figure.axis) for layer in drawn["layer"]]
     drawn = _painted(drawn, colours)
     if group.legend:
         own_gateways = {row.get("gateway") for layer in figure.spec["layer"] for row in layer["data"]["values"]}
         # Its names stand within an expression.
-        legend = tuple((name, colours[shade], own) for name, shade, own in group.legend if name in own_gateways)
+        legend = tuple(
+            (name, colours[shade], SHAPES[sign]) for name, shade, sign in group.legend if name in own_gateways
+        )
         drawn["layer"] = [_with_legend(layer, legend) for layer in drawn["layer"]]
     return drawn
 
@@ -125,12 +146,16 @@ def _with_legend(layer: Mapping[str, Any], legend: tuple[tuple[str, str, str], .
         return layer
     range_of = list(dict.fromkeys(shade for _, shade, _ in legend))
     names = {shade: " / ".join(name for name, own, _ in legend if own == shade) for shade in range_of}
-    explained = {
-        **colour,
-        "scale": {"domain": range_of, "range": range_of},
+    shapes = {own: shape for _, own, shape in reversed(legend)}
+    told = {
         "legend": {
-            "title": None, "orient": "bottom", "columns": 2, "labelLimit": 300, "symbolOpacity": 1,
-            "labelExpr": f"{json.dumps(names)}[datum.label]",
-        },
+            "title": None, "orient": "bottom", "columns": 2, "labelLimit": 300, "symbolOpacity": 1, "labelOffset": 6,
+            "columnPadding": 28, "labelExpr": f"{json.dumps(names)}[datum.label]",
+        }
     }  # fmt: skip
-    return {**layer, "encoding": {**layer["encoding"], "color": explained}}
+    encoding = {**layer["encoding"], "color": {**colour, "scale": {"domain": range_of, "range": range_of}, **told}}
+    if "shape" in encoding:
+        # One legend has colours and shapes where both are of the same field.
+        scale = {"domain": range_of, "range": [shapes[shade] for shade in range_of]}
+        encoding["shape"] = {**colour, "scale": scale, **told}
+    return {**layer, "encoding": encoding}

@@ -9,12 +9,12 @@ import statistics
 import textwrap
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeVar
 
 from natgauge.analysis import conditions
 from natgauge.analysis.claims import on_one_axis, routes, series, work
-from natgauge.analysis.contrast import better, bounds
+from natgauge.analysis.contrast import better
 from natgauge.analysis.loads import loss_figure
 from natgauge.analysis.ratio_verdicts import doubts_of
 from natgauge.analysis.scalability import CORES, NEW, SESSIONS, Axis, varied_with
@@ -26,20 +26,23 @@ from natgauge.notes import Note
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
-from natgauge.reports import criterion, graded_doubts, labels, main_figure
+from natgauge.reports import criterion, doubtful, graded_doubts, labels, main_figure
 from natgauge.reports.comparison import change, conditions_of, interval
 from natgauge.reports.doubtful import missing
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine, Row
 from natgauge.reports.html.evidence import PERCENTILES, Timed
 from natgauge.reports.html.references import OWN_PART, drawn_beside, limit_of, load_limit, without_forwarding
+from natgauge.reports.main_figure import in_short, with_bounds
 from natgauge.reports.rows import CACHES, filling, unit_of, unit_of_all
-from natgauge.words import origin
+from natgauge.words import listed, origin
 
 #: Colours and shapes of gateways; the signs are those of the legend.
 _COLOURS: Final = 8
 _SHAPES: Final = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 _SIGNS: Final = dict(zip(_SHAPES, "●■▲◆✚▼", strict=True))
+#: The shape of each sign of a legend.
+SHAPES: Final = {sign: shape for shape, sign in _SIGNS.items()}
 #: Values whose largest is more than this factor above the smallest are drawn on a logarithmic axis.
 _MANY_TIMES, _MANY_TIMES_OF_LINES = 50, 10
 #: Points of a line of delays, and points of all lines of a page, which must stay small.
@@ -50,6 +53,8 @@ _SHOWN: Final = 5
 _BEYOND_VALUES: Final = 1.1
 #: A bar of reference is cut where it is longer than this factor times the longest one of a result.
 _CUT: Final = 2.5
+#: Lines of gateways are one up to this ratio of their values.
+_ALIKE: Final = 1.1
 #: Relative error of arithmetic on floats.
 _EXACT: Final = 1e-9
 #: Room beyond the farthest ends of ratios, and the least width of what is drawn, as a ratio.
@@ -60,6 +65,8 @@ _LINEAR: Final = (0.75, 3.0)
 _STROKE: Final = (
     "A stroke is where another run on this machine is expected, or, in doubt, the range of the repetitions."
 )
+#: What is drawn where doubts leave a bound.
+_BOUNDED: Final = "a median of which only bounds are known, at the ends of the stroke; an arrow marks an unknown end"
 #: Letters in a line of a name.
 _LETTERS: Final = 20
 _AGAINST: Final = {CORES: "cores", SESSIONS: "connections", NEW: "new connections/s"}
@@ -95,14 +102,18 @@ class FigureGroup:
         legend: name, colour and sign of each gateway; empty where rows have names.
         unlike: the different conditions of what is drawn, which the page says once; None = there are none.
         marks: what the marks of doubt are, whose words the page has once, with its answers; empty = there are none.
+        name: of its files, by the words of the command line, which stay when titles change.
+        cited: title of its files, with the standard's term; empty = the title.
     """
 
     title: str
     caption: str
+    name: str
     figures: tuple[Figure, ...]
     legend: tuple[tuple[str, str, str], ...] = ()
     unlike: conditions.Unlike | None = None
     marks: str = ""
+    cited: str = ""
 
 
 def looks_of(results: Sequence[Result], records: Sequence[ComparisonRecord]) -> Looks:
@@ -178,7 +189,8 @@ def question_figures(
             for part in _of_loads(trials)
         )
         marks = _marked([result for result, _ in distributions])
-        groups.append(FigureGroup("Delays: share of the frames that took longer", caption, figures, marks=marks))
+        title = "Delays: share of the frames that took longer"
+        groups.append(FigureGroup(title, caption, "delays", figures, marks=marks))
     return groups
 
 
@@ -189,6 +201,12 @@ def _by_title(results: Sequence[Result]) -> Mapping[str, Sequence[Result]]:
 
 def _title(result: Result) -> str:
     return f"{declared(result.metric).plain_name} ({unit_of(result)})"
+
+
+def _axis(result: Result) -> str:
+    """What an axis of a file is, for a paper."""
+    metric = declared(result.metric)
+    return f"{metric.term or metric.plain_name} ({unit_of(result)})"
 
 
 def _marked(results: Sequence[Result]) -> str:
@@ -213,8 +231,9 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     All charts of gateways that are compared with each other have the same axes.
     """
     names = [name for name in labels.differing_within(results) if name != axis.parameter]
+    shown = (*names, axis.parameter)
     by_first = {id(each[0]): each for each in sets}
-    together = _together([each[0] for each in sets], (*names, axis.parameter))
+    together = _together([each[0] for each in sets], shown)
     figures: list[Figure] = []
     ideal = " The thin dotted line is the ideal: n cores give n times the rate of the first." * (axis is CORES)
     band = " The pale band joins them." * (axis is SESSIONS)
@@ -227,11 +246,10 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
             "Both axes are" if spans and axis is SESSIONS else f"The axis of {'values' if spans else 'connections'} is"
         )
         log = f" {which} logarithmic." * (spans or axis is SESSIONS)
-        hollow = " A hollow mark is a single repetition." * any(len(result.repetitions) == 1 for result in drawn)
+        single = any(len(result.repetitions) == 1 for result in drawn)
+        kinds = [*(["a single repetition"] if single else []), *([_BOUNDED] if any(map(_is_bound, drawn)) else [])]
+        hollow = f" A hollow mark is {', or '.join(kinds)}." * bool(kinds)
         return f"The line goes through the medians. {_STROKE}{band}{hollow}{ideal}{log}{marks}{_limits(limited)[1]}"
-
-    def unlike(drawn: Sequence[Result], *, apart: bool = False) -> conditions.Unlike | None:
-        return _unlike(drawn, *names, axis.parameter, apart=apart)
 
     for (head, firsts), spans in zip(together, logs, strict=True):
         own = [by_first[id(first)] for first in firsts]
@@ -242,16 +260,18 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
         for title, every in panels.items():
             for part in _chunks(every, charts.MOST_LINES):
                 alone = f"{caption(_flat(part), _flat(own), _words(_flat(part)), spans=spans)}"
-                alone += _after(unlike(_flat(part)))
+                alone += _after(_unlike(_flat(part), *shown))
                 figures.append(replace(_lines(title, part, axis, axes, looks), caption=alone))
     drawn = _flat(sets)
     return FigureGroup(
         f"{declared(results[0].metric).plain_name} against {_AGAINST[axis]} ({unit_of(results[0])})",
         caption(drawn, results, "", spans=all(logs)),
+        f"{results[0].metric}-against-{_AGAINST[axis]}",
         tuple(figures),
         _legend([each[0].gateway for each in sets], looks),
-        unlike(drawn, apart=len(together) > 1),
+        _unlike(drawn, *shown, apart=len(together) > 1),
         _marked(drawn),
+        f"{declared(results[0].metric).cited} against {_AGAINST[axis]} ({unit_of(results[0])})",
     )
 
 
@@ -259,14 +279,19 @@ def _flat(sets: Sequence[Sequence[Result]]) -> list[Result]:
     return [result for each in sets for result in each]
 
 
+def _is_bound(result: Result) -> bool:
+    """Whether only bounds of the median are known."""
+    return not doubtful.stated(result).is_median
+
+
 def _axes(axis: Axis, sets: Sequence[Sequence[Result]]) -> tuple[ChartAxis, ChartAxis]:
     """Axes that fit all of these results."""
     results = _flat(sets)
     ticks = tuple(sorted({_at(result, axis) for result in results}))
     limits, spans = _limits(results)[0], _spans(results, _MANY_TIMES_OF_LINES)
-    intervals = map(main_figure.interval_of, results)
-    values = [end for each in intervals for end in (each.low, each.high) if end > 0 or not spans]
-    values += [end for result in results for end in filter(math.isfinite, bounds(result))]
+    strokes = map(main_figure.stroke_of, results)
+    values = [end for each in strokes for end in (each.low, each.high) if end > 0 or not spans]
+    values += [result.median for result in results if result.median > 0 or not spans]
     # On a log axis, the line of ideal scaling needs little room.
     values += [point["y"] for each in sets for point in _ideal(axis, each) if spans]
     highest = _BEYOND_VALUES * max(*values, *(mark.value for mark in limits))
@@ -300,27 +325,25 @@ def _lines(
         look = {**looks[gateway], "line": f"{gateway}-{at}"}
         for result in each:
             single = len(result.repetitions) == 1
-            interval, (lower, upper) = main_figure.interval_of(result), bounds(result)
-            low = min(interval.low, lower or interval.low)
-            high = max(interval.high, upper if math.isfinite(upper) else 0)
             where = in_full(_at(result, axis))
             steps = what if where != "1" else what.removesuffix("s")
-            text = f"{gateway}, {where} {steps}: {main_figure.median(result)} {unit}, {main_figure.spread(result)}"
-            place = {"x": _at(result, axis), "y": result.median, "low": low, "high": high}
-            rows.append({**place, "tip": text, "single": single, "mark": graded_doubts.mark(result.doubts), **look})
+            text = f"{gateway}, {where} {steps}: {with_bounds(result)} {unit}, {main_figure.spread(result)}"
+            place = {"x": _at(result, axis), "y": result.median, **asdict(main_figure.stroke_of(result))}
+            hollow = single or _is_bound(result)
+            rows.append({**place, "tip": text, "hollow": hollow, "mark": graded_doubts.mark(result.doubts), **look})
             data.append((gateway, where, *_cells(result)))
         ends = [
-            f"{main_figure.median(end)}{graded_doubts.mark(end.doubts)} with {in_full(_at(end, axis))} {what}"
+            f"{with_bounds(end)}{graded_doubts.mark(end.doubts)} with {in_full(_at(end, axis))} {what}"
             for end in (first, last)
         ]
         findings.append(f"{gateway}: {ends[0]}, {ends[1]} ({unit}).")
         ideal += [{**point, **look} for point in _ideal(axis, each)]
     across, up = axes
-    marks = _caches(_flat(sets), across.ticks) if axis is SESSIONS else ()
-    findings += [f"From {number(mark.value)} connections on the {mark.label}." for mark in marks]
+    marks = _caches(sets, across.ticks, looks) if axis is SESSIONS else ()
+    findings += [f"From {number(mark.value)} connections on: {mark.label}." for mark in marks]
     spec = charts.lines(rows, (replace(across, marks=marks), up), band=axis is SESSIONS, ideal=ideal)
     head = ("gateway", what, *_HEAD)
-    return Figure(title, " ".join(findings), head, tuple(data), spec, _title(sets[0][0]))
+    return Figure(title, " ".join(findings), head, tuple(data), spec, _axis(sets[0][0]))
 
 
 _HEAD: Final = ("median", "repetitions", "tester's own limit")
@@ -329,7 +352,7 @@ _HEAD: Final = ("median", "repetitions", "tester's own limit")
 def _cells(result: Result) -> tuple[str, ...]:
     limit = limit_of(result)
     known = "-" if limit is None else number(limit.value) if limit.known else f"not known; {number(limit.value)} tried"
-    return main_figure.median(result), "; ".join(main_figure.repetitions(result)), known
+    return with_bounds(result), "; ".join(main_figure.repetitions(result)), known
 
 
 def _spans(results: Sequence[Result], times: float = _MANY_TIMES) -> bool:
@@ -347,14 +370,39 @@ def _limits(results: Sequence[Result]) -> tuple[tuple[ChartLine, ...], str]:
     near = charts.near(limits[0].value, [value for result in results for value in result.values])
     ends = span(limits[0].value, limits[-1].value)
     marks = (ChartLine(limits[0].value, what),) if near else ()
-    return marks, f" The {what}, {ends}, is {'the dashed line' if near else 'far beyond the values'}."
+    lowest = "" if limits[-1].value <= _ALIKE * limits[0].value else ", at the lowest of these"
+    return marks, f" The {what}, {ends}, is {f'the dashed line{lowest}' if near else 'far beyond the values'}."
 
 
-def _caches(results: Sequence[Result], drawn: Sequence[float]) -> tuple[ChartLine, ...]:
-    """The fewest connections of any result that fill a cache of the device's cores, as far as they are drawn."""
-    counts = {level: [count for result in results if (count := filling(result, level))] for level in CACHES}
-    fewest = {level: min(some) for level, some in counts.items() if some and min(drawn) <= min(some) <= max(drawn)}
-    return tuple(ChartLine(count, f"table fills the {level} cache") for level, count in fewest.items())
+def _caches(sets: Sequence[Sequence[Result]], drawn: Sequence[float], looks: Looks) -> tuple[ChartLine, ...]:
+    """The fewest connections that fill a cache of the device's cores, as far as they are drawn.
+
+    Gateways whose numbers are alike have one line. Where others have another number, or none is known of them, a line
+    has the names of its gateways, and of one gateway its colour.
+    """
+    gateways = {each[0].gateway for each in sets}
+    lines = []
+    for level in CACHES:
+        fewest: dict[str, float] = {}
+        for result in _flat(sets):
+            if count := filling(result, level):
+                fewest[result.gateway] = min(count, fewest.get(result.gateway, math.inf))
+        alike: list[list[str]] = []
+        for gateway in sorted(fewest, key=lambda name: fewest[name]):
+            if not alike or fewest[gateway] > _ALIKE * fewest[alike[-1][0]]:
+                alike.append([])
+            alike[-1].append(gateway)
+        for names in alike:
+            of_all = len(names) == len(gateways)
+            look = {} if of_all or len(names) > 1 else {"colour": looks[names[0]]["colour"]}
+            lines.append(
+                ChartLine(
+                    fewest[names[0]],
+                    f"table fills the {level} cache" if of_all else f"{listed(names)} fills {level} cache",
+                    **look,
+                )
+            )
+    return tuple(line for line in lines if min(drawn) <= line.value <= max(drawn))
 
 
 def _together(results: Sequence[Result], varied: Sequence[str] = ()) -> list[tuple[str, Sequence[Result]]]:
@@ -369,7 +417,7 @@ def _joined(*parts: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _unlike(results: Sequence[Result], *shown: str, apart: bool) -> conditions.Unlike | None:
+def _unlike(results: Sequence[Result], *shown: str, apart: bool = False) -> conditions.Unlike | None:
     """Return the conditions in which drawn results differ, but for parameters that charts show.
 
     `apart` is whether these results are on several axes.
@@ -394,7 +442,8 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
         return sorted(some, key=lambda result: result.median, reverse=better(results[0].metric) != "lower")
 
     # What is comparable with no other comes behind the others.
-    together = sorted(_together(results, labels.differing_within(results)), key=lambda own: len(own[1]) == 1)
+    shown = labels.differing_within(results)
+    together = sorted(_together(results, shown), key=lambda own: len(own[1]) == 1)
     references = [drawn_beside(own) for _, own in together]
     points = [sorted(map(by_rank, on_one_axis(own)), key=lambda point: len(point) == 1) for _, own in together]
     named = [name for every in points for point in every for name in _names(point).values()]
@@ -404,30 +453,30 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
     first = "the largest" if better(results[0].metric) is None else "the best"
 
     def caption(drawn: Sequence[Result], marks: str, *, several: bool, limited: bool) -> str:
-        text = f"Bars are medians{f', {first} first' if several else ''}. {_STROKE}{marks}"
+        bounded = " An arrow marks an end that doubts leave unknown." * any(map(_is_bound, drawn))
+        text = f"Bars are medians{f', {first} first' if several else ''}. {_STROKE}{bounded}{marks}"
         return text + (_limits(drawn)[1] if limited else "")
-
-    def unlike(drawn: Sequence[Result], *, apart: bool = False) -> conditions.Unlike | None:
-        return _unlike(drawn, *labels.differing_within(results), apart=apart)
 
     forwarding = _after(without_forwarding(results))
     for (head, own), every, reference in zip(together, points, references, strict=True):
-        highest = max(main_figure.interval_of(result).high for result in own)
+        highest = max(max(main_figure.stroke_of(result).high, result.median) for result in own)
         end = max(highest, *(min(mark.value, _CUT * highest) for mark in reference)) if reference else highest
         scale = None if _spans(own) or not end else (_BEYOND_VALUES * end, letters)
         for part in (part for point in every for part in _chunks(point, charts.MOST_ROWS)):
             bars = _bars(part, _names(results), labels.differing(results), looks, scale=scale, reference=reference)
             alone = caption(part, _words(part), several=len(part) > 1, limited=not reference)
-            alone += f"{_after(unlike(part))}{forwarding}"
+            alone += f"{_after(_unlike(part, *shown))}{forwarding}"
             figures.append(replace(bars, title=_joined(head, bars.title), caption=alone))
     several = any(len(point) > 1 for every in points for point in every)
     of_all = caption(results, "", several=several, limited=not any(references))
     return FigureGroup(
         next(iter(_by_title(results))),
         f"{of_all}{forwarding}",
+        results[0].metric,
         tuple(figures),
-        unlike=unlike(results, apart=len(together) > 1),
+        unlike=_unlike(results, *shown, apart=len(together) > 1),
         marks=_marked(results),
+        cited=f"{declared(results[0].metric).cited} ({unit_of(results[0])})",
     )
 
 
@@ -451,13 +500,13 @@ def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
     for result in results:
         name, unit = names[id(result)], unit_of(result)
         common = {
-            "name": f"{_wrapped(own[id(result)])}|{main_figure.within(result)}{graded_doubts.mark(result.doubts)}",
+            "name": f"{_wrapped(own[id(result)])}|{in_short(result)}{graded_doubts.mark(result.doubts)}",
             **looks[result.gateway],
         }
-        text = f"{name}: median {main_figure.median(result)} {unit}, {main_figure.spread(result)}"
-        interval = main_figure.interval_of(result)
-        ends = (result.minimum, result.maximum) if every else (interval.low, interval.high)
-        rows.append({**common, "value": result.median, "low": ends[0], "high": ends[1], "tip": text})
+        text = f"{name}: median {with_bounds(result)} {unit}, {main_figure.spread(result)}"
+        of_all = main_figure.Stroke(result.minimum, result.maximum)
+        ends = of_all if every else main_figure.stroke_of(result)
+        rows.append({**common, "value": result.median, **asdict(ends), "tip": text})
         points += [
             {**common, "value": value, "tip": f"{name}, repetition {at}: {text} {unit}"}
             for at, (value, text) in enumerate(
@@ -479,7 +528,7 @@ def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
     finding = "; ".join(f"{row[0]}: {row[1]} {unit_of(results[0])}" for row in data) + "."
     shared = labels.words(results[0], [name for name in differing if name not in unlike])
     spec = charts.ranked(rows, axis, points, scale[1] if scale else 0)
-    return Figure(shared, finding, ("result", *_HEAD), data, spec, _title(results[0]))
+    return Figure(shared, finding, ("result", *_HEAD), data, spec, _axis(results[0]))
 
 
 def evidence_figures(results: Sequence[Result], looks: Looks) -> list[FigureGroup]:
@@ -487,14 +536,14 @@ def evidence_figures(results: Sequence[Result], looks: Looks) -> list[FigureGrou
     names, groups = _names(results), []
     caption = "Each point is a repetition, the upright stroke their median."
     for title, every in _by_title(results).items():
-        differing, figures = labels.differing(every), []
-        together = _together(every, labels.differing_within(every))
+        differing, shown, figures = labels.differing(every), labels.differing_within(every), []
+        together = _together(every, shown)
         for head, own in together:
             bars = [_bars(part, names, differing, looks, every=True) for part in _chunks(own, charts.MOST_ROWS)]
             figures += [replace(each, title=_joined(head, each.title)) for each in bars]
-        unlike = _unlike(every, *labels.differing_within(every), apart=len(together) > 1)
-        group = FigureGroup(f"Every repetition of {title}", caption, tuple(figures), unlike=unlike)
-        groups.append(replace(group, marks=_marked(every)))
+        unlike = _unlike(every, *shown, apart=len(together) > 1)
+        what, name = f"Every repetition of {title}", f"{every[0].metric}-repetitions"
+        groups.append(FigureGroup(what, caption, name, tuple(figures), unlike=unlike, marks=_marked(every)))
     return groups
 
 
@@ -513,11 +562,12 @@ def _losses(results: Sequence[Result], looks: Looks) -> FigureGroup:
         )
 
     def alone(drawn: Sequence[Result]) -> str:
-        return f"{caption(drawn, _words(drawn))}{_after(_unlike(drawn, apart=False))}"
+        return f"{caption(drawn, _words(drawn))}{_after(_unlike(drawn))}"
 
     return FigureGroup(
         "Loss against load",
         caption(curves, ""),
+        "loss-against-load",
         tuple(replace(_loss(part, looks), title=head, caption=alone(part)) for head, part in parts),
         _legend([result.gateway for result in curves], looks),
         _unlike(curves, apart=len(together) > 1),
@@ -590,12 +640,9 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
         line = f"{load}{'' if load == rate else f' ({rate})'}, {origin(trial.direction)}"
         known = [point for point in trial.points if point[1] > 0] or [(trial.points[0][0], 1.0)]
         for place, (delay, share) in enumerate(_thinned(known, points)):
-            tip = (
-                {}
-                if place % _SHOWN
-                else {"tip": f"{line}: {number(100 * share)} % took longer than {number(delay)} us"}
-            )
-            rows.append({"x": delay, "y": 100 * share, "line": at, "load": load, **looks[result.gateway], **tip})
+            rows.append({"x": delay, "y": 100 * share, "line": at, "load": load, **looks[result.gateway]})
+            if place % _SHOWN == 0:
+                rows[-1]["tip"] = f"{line}: {number(100 * share)} % took longer than {number(delay)} us"
         shown = tuple(number(trial.percentiles[each]) for each in PERCENTILES)
         percent = "-" if trial.percent is None else f"{trial.percent:g}"
         data.append((percent, rate, origin(trial.direction), f"{trial.frames:,}", *shown))
@@ -658,7 +705,7 @@ def forest_figures(number_of: str, record: ComparisonRecord, looks: Looks) -> Fi
     of = "work of the device" if record.by == "slices" else "time"
     title = capital(f"{number_of}cost of a frame ({of}), compared with {record.baseline.label}")
     signs = graded_doubts.signs(doubts(every))
-    return FigureGroup(title, caption, tuple(figures), unlike=unlike, marks=signs)
+    return FigureGroup(title, caption, f"cost-by-{record.by}", tuple(figures), unlike=unlike, marks=signs)
 
 
 def _forest(
@@ -671,24 +718,16 @@ def _forest(
     first, last = axis.domain or (0.0, math.inf)
     rows, data, frame = [], [], FRAME_OF[estimates[0].quantity]
     for each in estimates:
-        cells = (
-            each.gateway,
-            frame,
-            "-" if each.ratio is None else change(each, each.ratio),
-            interval(each),
-            each.verdict,
-        )
-        data.append(cells)
+        changed = "-" if each.ratio is None else change(each, each.ratio)
+        data.append((each.gateway, frame, changed, interval(each), each.verdict))
         if each in known:
             ratio = {} if each.ratio is None else {"value": each.ratio}
             unknown = {"open_low": not each.low, "open_high": each.high is None}
             its_ends = {"low": each.low or first, "high": last if each.high is None else each.high}
             colour = "var(--muted)" if record.gateway(each.gateway).role == "control" else looks[each.gateway]["colour"]
-            tip = f"{each.gateway}, {frame}: {cells[2]} ({cells[3]}), {each.verdict}"
-            doubts = doubts_of(record, each)
-            name = _wrapped(each.gateway) + (
-                f"|{cells[2]}{graded_doubts.mark(doubts)}" if each.ratio is not None else ""
-            )
+            tip = f"{each.gateway}, {frame}: {changed} ({interval(each)}), {each.verdict}"
+            said = "" if each.ratio is None else f"|{changed}{graded_doubts.mark(doubts_of(record, each))}"
+            name = f"{_wrapped(each.gateway)}{said}"
             rows.append({"name": name, **ratio, **its_ends, **unknown, "colour": colour, "tip": tip})
     finding = " ".join(f"{estimate.text}." for estimate in estimates)
     head = ("gateway", "of", "change", "interval", "verdict")

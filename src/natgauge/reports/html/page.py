@@ -221,13 +221,8 @@ def _resource(name: str) -> str:
 
 def _versions(collected: StoredResults) -> str:
     """Return the versions of natgauge that measured; the present version may be another."""
-    every = [
-        *(result.parameters for result in collected.results),
-        *(record.baseline.parameters for record in collected.records),
-    ]
-    return " and ".join(
-        dict.fromkeys(str(environment.get("natgauge") or "of unknown version") for environment in every)
-    )
+    every = (str(parameters.get("natgauge") or "of unknown version") for parameters in collected.parameters)
+    return " and ".join(dict.fromkeys(every))
 
 
 def _conditions(collected: StoredResults, views: Sequence[Unlike]) -> Iterator[Sentence]:

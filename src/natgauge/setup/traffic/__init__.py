@@ -3,9 +3,8 @@
 
 from natgauge.setup.traffic.addresses import AddressPlan, address_plan
 from natgauge.setup.traffic.plan import TrafficPlan, hosts_of, make_plan, refuse_flood, with_pool
-from natgauge.setup.traffic.ranges import LAST_PORT, Range
+from natgauge.setup.traffic.ranges import LAST_PORT, Range, vlans
 from natgauge.setup.traffic.subscribers import chosen_sets, needs, refuse_sets
-from natgauge.setup.traffic.vlan import vlans
 
 __all__ = [
     "LAST_PORT",

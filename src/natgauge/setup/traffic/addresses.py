@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from natgauge.errors import UsageError
 from natgauge.ethernet import IP_HEADER
+from natgauge.inputs.checks import wrong
 from natgauge.labs.contract import Addresses, Ground, Link
 from natgauge.words import Family
 
@@ -95,10 +96,9 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
             "are there; choose a lab that does, such as --lab netns"
         )
     if ground.mapped_in_order and (recipe.source != "mapped" or recipe.relay_alone):
-        raise UsageError(
-            f"mapped addresses: {recipe.name} does not map each source address to an address of its own; leave them "
-            "out",
-            at="mapped_addresses",
+        raise wrong(
+            "mapped_addresses",
+            f"{recipe.name} does not map each source address to an address of its own; leave them out",
         )
     mapped = ground.mapped if recipe.source == "mapped" and not recipe.relay_alone else None
     # An unknown mapping is judged like any translation. Within one family an untranslated source is an error.

@@ -21,12 +21,21 @@ from natgauge.ethernet import FRAME_OVERHEAD, LARGEST_FRAME, LEAST_OCTETS, ONE_P
 from natgauge.inputs.checks import spoken as spoken_name
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.frame_sizes import SizeMix, parse_frame_sizes
-from natgauge.inputs.question import MIXES, RANGES, USUAL_FRAMES, FrameOptions, TrafficOptions
+from natgauge.inputs.question import MIXES, RANGES, FrameOptions, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
 from natgauge.setup.traffic import subscribers as sharing
 from natgauge.setup.traffic.addresses import AddressPlan
-from natgauge.setup.traffic.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
-from natgauge.setup.traffic.vlan import LAST_VLAN, MOST_BESIDE_MTU, octets_of_tags, vlans
+from natgauge.setup.traffic.ranges import (
+    LAST_PORT,
+    LAST_VLAN,
+    MOST_BESIDE_MTU,
+    Range,
+    octets_of_tags,
+    parse_addresses,
+    parse_ports,
+    spoken,
+    vlans,
+)
 from natgauge.words import DEFAULT_CONNECTIONS, MAXIMUM_CONNECTIONS, OUTSIDE_PORTS, Family, Order, Side, Transport
 
 if TYPE_CHECKING:
@@ -47,19 +56,16 @@ def hosts_of(options: TrafficOptions, families: tuple[Family, Family]) -> int:
     """Return the number of the tester's addresses on both sides together."""
     if options.addresses == "draft":
         return 2 * DRAFT_ADDRESSES
+    # The user writes the Responder's addresses with IPv4 where either side has it.
+    written: Family = "ipv4" if "ipv4" in families else "ipv6"
     named = (
         ("source_addresses", options.source_addresses, families[0], options.subscribers),
-        ("destination_addresses", options.destination_addresses, _writes(families), None),
+        ("destination_addresses", options.destination_addresses, written, None),
     )
     return sum(
         max(1, number or 1) if text is None else parse_addresses(name, text, family).count
         for name, text, family, number in named
     )
-
-
-def _writes(families: tuple[Family, Family]) -> Family:
-    """Return the family in which the user writes the Responder's addresses: IPv4 where either side has it."""
-    return "ipv4" if "ipv4" in families else "ipv6"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +210,8 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
     named_hosts = _named_addresses("destination_addresses", options.destination_addresses, hosts)
     responders = named_hosts or Addresses(hosts.tester, hosts.tester)
     _refuse_shared(responders, around.pool)
-    behind = _asked(around) if around.answers else behind_prefix(responders, around.prefix)
+    asked = Addresses(around.inside.device, around.inside.device)
+    behind = asked if around.answers else behind_prefix(responders, around.prefix)
     connections = _check_connections(options.connections)
     if edges is None:
         source_ports, destination_ports = _ports(options, connections, sources.count, responders.count, around)
@@ -231,10 +238,10 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         shared_ports=_shared_ports(around),
     )
     if options.transport == "tcp" and options.order == "with-replacement":
-        raise UsageError(
-            "order: with-replacement, but with transport tcp a four tuple that is drawn twice would open a connection "
-            "that is open; choose another order",
-            at="order",
+        raise wrong(
+            "order",
+            "with-replacement, but with transport tcp a four tuple that is drawn twice would open a connection that is "
+            "open; choose another order",
         )
     _check_vlans(plan)
     if options.transport == "icmp":
@@ -303,17 +310,17 @@ def _with_connections(plan: TrafficPlan, connections: int | None, around: Addres
     elif named:
         number = plan.space if ports is None else min(plan.space, ports * plan.remote_endpoints)
     if number > MAXIMUM_CONNECTIONS:
-        raise UsageError(
-            f"connections: the ranges hold {plan.space} four tuples, the most is {MAXIMUM_CONNECTIONS} (2^31); "
-            "give --connections or narrower ranges",
-            at="connections",
+        raise wrong(
+            "connections",
+            f"the ranges hold {plan.space} four tuples, the most is {MAXIMUM_CONNECTIONS} (2^31); give --connections "
+            "or narrower ranges",
         )
     if number > plan.space:
-        raise UsageError(
-            f"connections: {number} asked for, but the ranges hold {plan.space} four tuples ({plan.sources} source "
-            f"addresses x {plan.source_ports.count} source ports x {plan.responder_addresses.count} destination "
-            f"addresses x {plan.destination_ports.count} destination ports); widen a range or ask for fewer",
-            at="connections",
+        raise wrong(
+            "connections",
+            f"{number} asked for, but the ranges hold {plan.space} four tuples ({plan.sources} source addresses x "
+            f"{plan.source_ports.count} source ports x {plan.responder_addresses.count} destination addresses x "
+            f"{plan.destination_ports.count} destination ports); widen a range or ask for fewer",
         )
     plan = replace(plan, connections=number)
     if around.port_sets is not None and around.translated and plan.edges is None:
@@ -330,10 +337,10 @@ def _check_port_pool(plan: TrafficPlan, around: AddressPlan) -> None:
     needed = math.ceil(plan.connections / plan.remote_endpoints)
     if needed > available:
         remedy = "more destination ports or addresses" if around.reuses_ports else "fewer connections"
-        raise UsageError(
-            f"connections: {plan.connections} towards {plan.remote_endpoints} remote endpoints need {needed} outside "
-            f"ports each, the device's {around.pool.count} outside addresses have {available}; use {remedy}",
-            at="connections",
+        raise wrong(
+            "connections",
+            f"{plan.connections} towards {plan.remote_endpoints} remote endpoints need {needed} outside ports each, "
+            f"the device's {around.pool.count} outside addresses have {available}; use {remedy}",
         )
 
 
@@ -359,19 +366,17 @@ def _check_echoes(plan: TrafficPlan) -> None:
     """Refuse several destination ports of ICMP echo: devices identify connections by the identifier alone."""
     ports = plan.destination_ports
     if ports.count > 1:
-        raise UsageError(
-            f"destination ports: {ports.first}-{ports.last} with transport icmp, which has identifiers in place of "
-            "source ports and no destination ports; use one number, which is then the sequence number, and more source "
-            "or destination addresses",
-            at="destination_ports",
+        raise wrong(
+            "destination_ports",
+            f"{ports.first}-{ports.last} with transport icmp, which has identifiers in place of source ports and no "
+            "destination ports; use one number, which is then the sequence number, and more source or destination "
+            "addresses",
         )
 
 
 def _check_connections(connections: int | None) -> int | None:
     if connections is not None and not 1 <= connections <= MAXIMUM_CONNECTIONS:
-        raise UsageError(
-            f"connections: {connections} is outside of 1 to {MAXIMUM_CONNECTIONS} (2^31)", at="connections"
-        )
+        raise wrong("connections", f"{connections} is outside of 1 to {MAXIMUM_CONNECTIONS} (2^31)")
     return connections
 
 
@@ -439,10 +444,6 @@ def _ports_of_edges(
     return source, Range(1, min(math.ceil(wanted / (each * responders)), LAST_PORT))
 
 
-def _asked(around: AddressPlan) -> Addresses:
-    return Addresses(around.inside.device, around.inside.device)
-
-
 def _named_addresses(name: str, text: str | None, link: Link) -> Addresses | None:
     """Return the user's addresses on a link; they must be in its subnet and not include the device's own."""
     if text is None:
@@ -464,10 +465,9 @@ def refuse_flood(plan: TrafficPlan, around: AddressPlan) -> None:
     if plan.transport == "tcp":
         raise UsageError("flood share: a flood is of udp or icmp, the transport is tcp; choose another", at="transport")
     if around.port_sets is not None:
-        raise UsageError(
-            "flood share: subscribers of this device have port sets of their own, which a flood cannot exceed; leave "
-            "it out",
-            at="flood_share",
+        raise wrong(
+            "flood_share",
+            "subscribers of this device have port sets of their own, which a flood cannot exceed; leave it out",
         )
     if (own := vlans(plan.frames).get("initiator")) is not None and own.each_source:
         raise UsageError(
@@ -500,17 +500,17 @@ def _as_responder_writes(sources: Addresses, around: AddressPlan) -> Addresses |
         return None
     if around.mapped_in_order:
         if sources.count != mapped.count:
-            raise UsageError(
-                f"mapped addresses: {mapped} are {mapped.count}, but there are {sources.count} source addresses "
-                f"({sources}); name as many, in the same order",
-                at="mapped_addresses",
+            raise wrong(
+                "mapped_addresses",
+                f"{mapped} are {mapped.count}, but there are {sources.count} source addresses ({sources}); name as "
+                "many, in the same order",
             )
         return mapped
     if sources.first != around.inside.tester or sources.count > mapped.count:
-        raise UsageError(
-            f"source addresses: {sources} are not those this device maps; use {around.inside.tester} and those after "
-            f"it, at most {mapped.count} addresses",
-            at="source_addresses",
+        raise wrong(
+            "source_addresses",
+            f"{sources} are not those this device maps; use {around.inside.tester} and those after it, at most "
+            f"{mapped.count} addresses",
         )
     return Addresses(mapped.first, mapped.first + (sources.count - 1))
 
@@ -520,7 +520,7 @@ def _sized_frames(options: TrafficOptions, around: AddressPlan) -> tuple[int, Fr
     named = [(name, getattr(options, name)) for name in MIXES]
     up, down = (None if text is None else parse_frame_sizes(name, text) for name, text in named)
     if up is None and down is None:
-        return frame_size(options.frame_size, options.frame_side, around, options.frames), options.frames
+        return _frame_size(options.frame_size, options, around), options.frames
     if up is not None and options.frame_size is not None:
         raise wrong(
             "frame_sizes",
@@ -528,26 +528,20 @@ def _sized_frames(options: TrafficOptions, around: AddressPlan) -> tuple[int, Fr
         )
     for mix, (name, _) in zip((up, down), named, strict=True):
         for size in () if mix is None else mix.sizes:
-            frame_size(size, options.frame_side, around, options.frames, name)
+            _frame_size(size, options, around, name)
     if up is None:
-        one = frame_size(options.frame_size, options.frame_side, around, options.frames)
+        one = _frame_size(options.frame_size, options, around)
         up = SizeMix(((one, 1),))
     other = None if down in (None, up) else str(down)
     return up.sizes[0], replace(options.frames, frame_sizes=str(up), down_frame_sizes=other)
 
 
-def frame_size(
-    chosen: int | None,
-    side: Side,
-    around: AddressPlan,
-    frames: FrameOptions = USUAL_FRAMES,
-    name: str = "frame_size",
-) -> int:
+def _frame_size(chosen: int | None, options: TrafficOptions, around: AddressPlan, name: str = "frame_size") -> int:
     """Return the frame size on the named side, in octets with FCS and VLAN tags.
 
     By default it is the least of family, transport and tags.
     """
-    transport = frames.transport
+    transport, side, frames = options.transport, options.frame_side, options.frames
     families: dict[Side, Family] = {"initiator": around.inside.family, "responder": around.outside.family}
     shortest = LEAST_OCTETS[transport]
     other: Side = "responder" if side == "initiator" else "initiator"
@@ -563,19 +557,17 @@ def frame_size(
     if chosen < least:
         headers = "IPv4 in IPv6" if around.tunnelled and families[side] == "ipv6" else spoken(families[side])
         over = "TCP over " if transport == "tcp" else ""
-        raise UsageError(
-            f"{spoken_name(name)}: {chosen} octets is too small {counted}; the least with {over}{headers} is "
-            f"{least} ({included})",
-            at=name,
+        raise wrong(
+            name, f"{chosen} octets is too small {counted}; the least with {over}{headers} is {least} ({included})"
         )
     on_other = chosen + around.octets(shortest, families[other]) + tags[other] - least
     for octets, where in ((chosen, side), (on_other, other)):
         carried = around.mtu + FRAME_OVERHEAD + min(tags[where], MOST_BESIDE_MTU)
         if octets > min(LARGEST_FRAME, carried):
             why = ONE_PAGE if carried >= LARGEST_FRAME else f"the ports have an MTU of {around.mtu}"
-            raise UsageError(
-                f"{spoken_name(name)}: {octets} octets{of} on the {where} side is too large: {why}; the most is "
+            raise wrong(
+                name,
+                f"{octets} octets{of} on the {where} side is too large: {why}; the most is "
                 f"{min(LARGEST_FRAME, carried)} ({included})",
-                at=name,
             )
     return chosen

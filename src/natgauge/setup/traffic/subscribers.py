@@ -15,6 +15,7 @@ import math
 from typing import TYPE_CHECKING
 
 from natgauge.errors import UsageError
+from natgauge.inputs.checks import wrong
 from natgauge.labs.contract import Addresses, Link
 from natgauge.setup.traffic.ranges import Range
 
@@ -69,7 +70,7 @@ def source_addresses(subscribers: int | None, named: Addresses | None, sets: Por
         sets: how subscribers share outside addresses; None = by connections, or not at all.
     """
     if sets is None and subscribers is not None and subscribers < 1:
-        raise UsageError(f"subscribers: {subscribers} is less than 1", at="subscribers")
+        raise wrong("subscribers", f"{subscribers} is less than 1")
     if sets is None and (subscribers is None or named is None):
         # Without shared addresses a subscriber is an address, too.
         return named or _from_first(subscribers or 1, link)
@@ -79,10 +80,10 @@ def source_addresses(subscribers: int | None, named: Addresses | None, sets: Por
     if named is None:
         return _from_first(count, link)
     if named.first != link.tester or named.count != count:
-        raise UsageError(
-            f"source addresses: {named} with {count} subscribers: each address is a subscriber, the first one is "
-            f"{link.tester}; leave them out",
-            at="source_addresses",
+        raise wrong(
+            "source_addresses",
+            f"{named} with {count} subscribers: each address is a subscriber, the first one is {link.tester}; leave "
+            "them out",
         )
     return named
 
@@ -105,17 +106,17 @@ def _check_count(count: int, sets: PortSets) -> None:
         why = f"sets of {sets}, {sets.per_address} of them on each address of {sets.network}"
         if sets.most == sets.most_subscribers:
             why = "the device serves no more (most_subscribers of its recipe)"
-        raise UsageError(f"subscribers: {count} is outside of 1 to {sets.most}: {why}", at="subscribers")
+        raise wrong("subscribers", f"{count} is outside of 1 to {sets.most}: {why}")
 
 
 def _from_first(count: int, link: Link) -> Addresses:
     last = int(link.tester) + count - 1
     end = int(link.network.broadcast_address)
     if last >= end:
-        raise UsageError(
-            f"subscribers: {count} addresses from {link.tester} on are more than the {end - int(link.tester)} of "
-            f"{link.network}; use fewer",
-            at="subscribers",
+        raise wrong(
+            "subscribers",
+            f"{count} addresses from {link.tester} on are more than the {end - int(link.tester)} of {link.network}; "
+            "use fewer",
         )
     return Addresses(link.tester, link.tester + (count - 1))
 
@@ -142,12 +143,11 @@ def source_ports(connections: int | None, subscribers: int, endpoints: int, sets
     """
     needed = _comfortable(sets) if connections is None else needs(connections, subscribers, endpoints)
     if connections is not None and needed > sets.ports:
-        raise UsageError(
-            f"connections: {connections} of {subscribers} subscribers towards {endpoints} remote endpoints need "
-            f"{needed} ports of a set each, a set has {sets}; use at least "
-            f"{needs(connections, subscribers, sets.ports)} destination ports and addresses, more subscribers, or "
-            "fewer connections",
-            at="connections",
+        raise wrong(
+            "connections",
+            f"{connections} of {subscribers} subscribers towards {endpoints} remote endpoints need {needed} ports of a "
+            f"set each, a set has {sets}; use at least {needs(connections, subscribers, sets.ports)} destination ports "
+            "and addresses, more subscribers, or fewer connections",
         )
     if subscribers == 1 and needed > _comfortable(sets) and not sets.psid_offset:
         first = sets.first * sets.ports
@@ -158,10 +158,10 @@ def refuse_small_sets(named: Range, connections: int, sets: PortSets) -> None:
     """Refuse more source ports than a subscriber's set has."""
     needed = min(named.count, connections)
     if needed > sets.ports:
-        raise UsageError(
-            f"source ports: {needed} of a subscriber towards one remote endpoint need as many outside ports, a set has "
-            f"{sets}; use fewer source ports and more destination ports",
-            at="source_ports",
+        raise wrong(
+            "source_ports",
+            f"{needed} of a subscriber towards one remote endpoint need as many outside ports, a set has {sets}; use "
+            "fewer source ports and more destination ports",
         )
 
 

@@ -68,11 +68,7 @@ class _Proved(NamedTuple):
 
 
 class CapacityTrials:
-    """Trials that open connections and send one query over each.
-
-    Attributes:
-        full_at: connections that the table kept when it was last full; None = it was never full.
-    """
+    """Trials that open connections and send one query over each."""
 
     def __init__(self, runner: TrialRunner, settings: validation.ValidationSettings) -> None:
         self._runner = runner
@@ -81,6 +77,7 @@ class CapacityTrials:
         self.attempts: list[Attempt] = []
         self.notes: list[Note] = []
         self.bounds = Bounds()
+        #: Connections that the table kept when it was last full; None = it was never full.
         self.full_at: int | None = None
         self._proved: _Proved | None = None
 
@@ -110,25 +107,24 @@ class CapacityTrials:
 
     def passes(self, count: int, rate: float) -> bool:
         """Whether all connections are established at this rate and answer; queries slow down if they fail."""
-        plan = validation.plan(self._settings, count, rate, self._validation.rate(rate))
-        outcome = self._valid(plan, rate)
+        asking = self._validation.rate(rate)
+        outcome = self._valid(validation.plan(self._settings, count, rate, asking), rate)
         if outcome.verdict is Verdict.PASS:
             return True
         if outcome.verdict is Verdict.COLLAPSED:
             self._recover(count, outcome)
             raise CollapsedError(outcome.reason)
-        slower = None
+        slower, half = None, asking * validation.SLOWER_SHARE
         if outcome.failed_phase == 2 and (outcome.table_count is None or outcome.table_count >= count):
             # All are there by the device's own count, or it has none: the asking may be what fails.
-            slow = validation.slower(plan)
+            slow = validation.plan(self._settings, count, rate, half)
             slower = self._valid(slow, rate)
             if _holds_all(slower, count):
                 slower = self._repeated(slow, slower)
-        if validation.cause(outcome, slower, count) != "r too high" or plan.phase2 is None:
+        if validation.cause(outcome, slower, count) != "r too high":
             return False
-        most = plan.phase2.responder_rate * validation.SLOWER_SHARE
-        self._validation = replace(self._validation, most=most)
-        text = f"asking at more than {written(most)} frames/s loses frames, so nothing is asked faster"
+        self._validation = replace(self._validation, most=half)
+        text = f"asking at more than {written(half)} frames/s loses frames, so nothing is asked faster"
         self.notes.append(Note("search", text))
         return True
 

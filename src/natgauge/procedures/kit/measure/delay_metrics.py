@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics of delays: trials whose frames are timed, at shares of the throughput; the tester's own part is reported.
 
-A core that stops delays all frames that are due in that time. These delays belong to the host. Each affected figure is
-reported for all frames and, with the suffix `_without_stalls`, without the slowest frames: the number removed is the
-number of frames due during stalls. The device's own figure lies between the two. Even a few such frames move the
-device's own slow frames to lower ranks. So a trial in which the two figures differ by more than the width of a bucket
-is INVALID and is repeated. If all repeats are affected, the trial with the fewest frames in stalls counts, with a
-doubt.
+A core that stops delays all frames that are due in that time. These delays belong to the host; docs/method/delays.md
+has what follows from that. Even a few such frames move the device's own slow frames to lower ranks, so a trial whose
+figures they move is repeated.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -38,7 +34,7 @@ from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.records.repetition import Row
-from natgauge.trials import LEAST_WATCHED_SECONDS, Direction, Trial, TrialPlan, together
+from natgauge.trials import LEAST_WATCHED_SECONDS, Trial, TrialPlan, together
 from natgauge.words import Placement, Verdict, origin
 
 if TYPE_CHECKING:
@@ -100,11 +96,17 @@ class Moved(NamedTuple):
     value: float
     without: float | None
 
+    @property
+    def share(self) -> float:
+        """The change, as a share of the larger figure; infinite if not known."""
+        if self.without is None:
+            return math.inf
+        return abs(self.value - self.without) / max(abs(self.value), abs(self.without))
+
 
 class _Stalled(NamedTuple):
     """A trial that is repeated because frames in stalls moved its figures; `judged` is its outcome by these rules."""
 
-    share: float
     outcome: Trial
     judged: Trial
 
@@ -163,25 +165,13 @@ class Timing:
                 value, without = figures[name], figures.get(_without_stalls(name))
                 if without is None or abs(value - without) > BUCKET_WIDTH * abs(value):
                     whose = f" {origin(direction)}" if len(outcome.delays) > 1 else ""
-                    moved.append(Moved(_in_words(name) + whose, value, without))
+                    said = _SAID.get(name, name.removesuffix("_us").replace("_", " "))
+                    moved.append(Moved(said + whose, value, without))
         return moved
 
 
-def delays_read_by(timing: Timing) -> Callable[[TrialRunner, DelaySettingsT], _TimedTrials[DelaySettingsT]]:
-    """The start of a metric: delays at each load; the value is the headline of the highest, the worst direction, in us.
-
-    It raises BrokenError where no phase 1 works, the device forwards nothing without loss, or no trial at the highest
-    load measures the device.
-    """
-
-    def start(runner: TrialRunner, settings: DelaySettingsT) -> _TimedTrials[DelaySettingsT]:
-        return _TimedTrials(runner, settings, timing)
-
-    return start
-
-
-class _TimedTrials(HeldConnections[DelaySettingsT]):
-    """Measures delays at each load."""
+class TimedTrials(HeldConnections[DelaySettingsT]):
+    """Delays at each load; the value is the headline of the highest, of the worst direction, in us."""
 
     def __init__(self, runner: TrialRunner, settings: DelaySettingsT, timing: Timing) -> None:
         super().__init__(runner, settings)
@@ -191,6 +181,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         self.throughput = throughput_of(self, settings)
 
     def once(self, _known: float | None) -> Measurement:
+        """Measure each load once; BrokenError where no trial at the highest one measures the device."""
         rows: list[Row] = []
         figures: dict[str, float] = {}
         every = shares("loads", self.settings.loads)
@@ -228,6 +219,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         return self.measurement(figures[self.timing.headline], figures=figures, series=rows)
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
+        """Return what 100 % is, and what of the delays is not, or may not be, the device's own."""
         settings, loads = self.settings, shares("loads", self.settings.loads)
         return [
             Note("throughput", f"100 % is {written(self.throughput)} {settings.rate_unit}"),
@@ -247,7 +239,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         outcome = super().trial(load, plan, bounds)
         judged = self.judged(outcome)
         if judged is not outcome:
-            self._stalled.append(_Stalled(_stalled_share(outcome), outcome, judged))
+            self._stalled.append(_Stalled(outcome, judged))
         return judged
 
     def judged(self, outcome: Trial) -> Trial:
@@ -265,7 +257,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         """Return the trial with the fewest frames in stalls, of those at this load whose percentiles stalls moved."""
         if not self._stalled:
             return None
-        least = min(self._stalled, key=operator.attrgetter("share"))
+        least = min(self._stalled, key=lambda each: _stalled_share(each.outcome))
         self.count(least.judged, least.outcome)
         return least.outcome
 
@@ -273,7 +265,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         moved = self.timing.moved(outcome)
         if not moved:
             return []
-        most, number = max(moved, key=_how_far), len(self._stalled)
+        most, number = max(moved, key=lambda each: each.share), len(self._stalled)
         trial = f"the best of {number} trials" if number > 1 else "the only trial that measured the device"
         how_far = (
             f"how far that moved the {most.name} is not known"
@@ -358,7 +350,7 @@ def read(outcome: Trial, timing: Timing) -> dict[str, float]:
     figures_of_both = {name: max((figures[name] for figures in each.values()), key=abs) for name in names}
     if len(each) > 1:
         for direction, figures in each.items():
-            figures_of_both |= {_of_direction(name, direction): value for name, value in figures.items()}
+            figures_of_both |= {f"{name}_from_{direction.value}": value for name, value in figures.items()}
     return figures_of_both | {
         "lost_percent": 100 * worst({d: lost_share(counts) for d, counts in outcome.phase2.items()})
     }
@@ -371,26 +363,9 @@ def too_high_note(outcome: Trial, share: float, timed: Iterable[StreamCounts]) -
     return Note("load too high", f"at {in_percent(share)} the device failed: {outcome.reason}{came}", value=lost)
 
 
-def _of_direction(name: str, direction: Direction) -> str:
-    """The name of a figure of one direction, where both send."""
-    return f"{name}_from_{direction.value}"
-
-
-def _in_words(name: str) -> str:
-    """The name of a delay figure, as sentences have it."""
-    return _SAID.get(name, name.removesuffix("_us").replace("_", " "))
-
-
 def _without_stalls(name: str) -> str:
     """The name of a figure without the frames that were due in stalls: its unit stays at the end."""
     return f"{name.removesuffix('_us')}_without_stalls_us"
-
-
-def _how_far(moved: Moved) -> float:
-    """Return the change by frames in stalls, as a share of the larger figure; infinite if not known."""
-    if moved.without is None:
-        return math.inf
-    return abs(moved.value - moved.without) / max(abs(moved.value), abs(moved.without))
 
 
 def _stalled_share(outcome: Trial) -> float:

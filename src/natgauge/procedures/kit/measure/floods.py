@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from natgauge.known_doubts import known
 from natgauge.metrics.loads import (
@@ -19,12 +19,10 @@ from natgauge.metrics.loads import (
     WITHOUT_FLOOD,
 )
 from natgauge.notes import Note, NoteWord
+from natgauge.procedures.kit.result.frame_counts import lost_of_due
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.time_budget import TIME
 from natgauge.words import NO_DEVICE, LimitedBy, Verdict
-
-if TYPE_CHECKING:
-    from natgauge.agreement.generated import StreamCounts
 
 #: What may end the search without the flood instead of the device, with the doubt that says so.
 _NO_LEAST: Final[Mapping[LimitedBy, NoteWord]] = {
@@ -54,13 +52,9 @@ def beside_flood(
         f"{wanted:,.0f} connections/s of one host are more than its four tuples, or half of the tester's frames, "
         f"allow; it opened {flood:,.0f}: name more --destination-ports"
     )
-    return replace(
-        beside,
-        attempts=attempts,
-        trials=verdict_counts(attempts),
-        figures={**beside.figures, **figures, **_lost_at(tried)},
-        notes=(*beside.notes, *([Note("search", less)] if flood < wanted else []), *_of_first(alone)),
-    )
+    notes = [*([Note("search", less)] if flood < wanted else []), *_of_first(alone)]
+    every = replace(beside, attempts=attempts, trials=verdict_counts(attempts))
+    return every.adding(*notes, **figures, **_lost_at(tried))
 
 
 def _upper(searched: Measurement) -> float | None:
@@ -84,17 +78,10 @@ def _without(note: Note) -> Note:
     return replace(note, text=f"without the flood: {note.text}", grade=grade)
 
 
-def _lost_share(streams: Iterable[StreamCounts | None]) -> float:
-    """Share of the frames that was lost as verdicts count them: with those whose connection was not opened."""
-    counts = [each for each in streams if each is not None]
-    due = sum(each.due_frames for each in counts)
-    return sum(each.lost for each in counts) / due if due else 0.0
-
-
 def _lost_at(tried: Sequence[Attempt]) -> dict[str, float]:
     """What the others lost in the last of these trials, and how much of the flood was; empty where it was INVALID."""
     outcome = tried[-1].outcome if tried else None
     if outcome is None or outcome.verdict is Verdict.INVALID or outcome.flood is None:
         return {}
     counted = {NEW_LOST: [outcome.openings], FRAMES_LOST: outcome.phase2.values(), FLOOD_LOST: [outcome.flood]}
-    return {name: 100 * _lost_share(streams) for name, streams in counted.items()}
+    return {name: 100 * lost_of_due(streams) for name, streams in counted.items()}

@@ -27,8 +27,9 @@ from natgauge.procedures.kit.repetitions import Answered, Repetitions
 from natgauge.procedures.kit.result.results import Attempt, Measurement, MeasurementResult, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
+from natgauge.procedures.kit.search.binary_search import SearchSpan
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, is_valid, until_decided
-from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings, SearchSpan
+from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings
 from natgauge.procedures.kit.settings import COMMON, TrialSettings
 from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.repetition import Row

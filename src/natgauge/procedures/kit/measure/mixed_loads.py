@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from natgauge.causes.cause import FULL, of_share
 from natgauge.churn import LEAST_GUARD_SECONDS, Churn
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError
 from natgauge.ethernet import FRAME_OVERHEAD, frames_of_new, tag_octets
 from natgauge.figure_text import number
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.inputs.input import chosen
 from natgauge.metrics.shared_figures import (
@@ -199,9 +200,8 @@ class MixedSettings(Phase1Settings, SearchSettings):
         """Refuse draws: new connections are counted."""
         super().__post_init__()
         if self.order == "with-replacement":
-            raise UsageError(
-                "order: with-replacement draws four tuples twice, so new ones cannot be counted; choose another",
-                at="order",
+            raise wrong(
+                "order", "with-replacement draws four tuples twice, so new ones cannot be counted; choose another"
             )
 
     @property
@@ -400,18 +400,18 @@ class MixedLoad(HeldRate[MixedT]):
         """Search once, and find out what ended it."""
         repetition = with_cause(super().search_once(known))
         if repetition.limited_by == "ranges":
-            repetition = replace(repetition, notes=(*repetition.notes, Note("search", self.ended_by_ranges)))
+            repetition = repetition.adding(Note("search", self.ended_by_ranges))
         load, seconds = self.load_of(repetition.value), self.settings.trial_seconds
         if repetition.value and load.new and not load.opens(seconds):
             text = f"trials of {seconds:g} s opened no connection: {number(load.new)}/s are too few; use longer trials"
-            repetition = replace(repetition, notes=(*repetition.notes, Note("method", text)))
+            repetition = repetition.adding(Note("method", text))
         cause = repetition.cause
         if self.held is not None and cause is not None and cause.kind == "table" and cause.is_doubtful:
             text = (
                 f"phase 1 opened no more than about {self.held:,} connections at any of its rates; no limit is known, "
                 "so that is probably that of the device's table"
             )
-            repetition = replace(repetition, notes=(*repetition.notes, Note("table inferred", text)))
+            repetition = repetition.adding(Note("table inferred", text))
         if repetition.limited_by != "device":
             return repetition
         ended_by, notes, tried = self._ended_by(repetition)
@@ -421,13 +421,8 @@ class MixedLoad(HeldRate[MixedT]):
             repetition = _without_loss_at_every_rate(repetition)
             ended_by, notes = "new connections", [Note("search", text)]
         attempts = (*repetition.attempts, *tried)
-        return replace(
-            repetition,
-            limited_by=ended_by,
-            attempts=attempts,
-            trials=verdict_counts(attempts),
-            notes=(*repetition.notes, *notes),
-        )
+        ended = replace(repetition, limited_by=ended_by, attempts=attempts, trials=verdict_counts(attempts))
+        return ended.adding(*notes)
 
     def _ended_by(self, repetition: Measurement) -> tuple[LimitedBy, list[Note], list[Attempt]]:
         """Return what ended the search, with a note where that cannot be told, and the trials that it took."""

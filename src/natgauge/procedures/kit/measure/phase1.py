@@ -11,10 +11,10 @@ without the connections that were not established; any other one has nothing to 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from natgauge import procedures
 from natgauge.causes.cause import FULL
@@ -26,12 +26,12 @@ from natgauge.metrics.shared_figures import HIGHEST_FIGURE, SHARE_FIGURE
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.prerequisite import inner, measure_first
-from natgauge.procedures.kit.measure.steady_loss import SteadyLoss
+from natgauge.procedures.kit.result.frame_counts import lost_of_due
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.runner import GoneError, TrialRunner
 from natgauge.procedures.kit.search.late_frames import ShortTrialsError
-from natgauge.procedures.kit.search.permanent_loss import no_more_than
-from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.procedures.kit.search.permanent_loss import BELOW, MOST_MISSED, no_more_than
+from natgauge.procedures.kit.settings import MOST_TOLERATED, TrialSettings
 from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.trials import Trial, TrialPlan
 from natgauge.words import Verdict
@@ -49,6 +49,13 @@ MOST_FAILED_PREPARATIONS = 4
 MOST_BY_CHANCE = 10
 #: What a stateless trial's plan has as the rate of the phase 1 that it does not have.
 NO_PHASE_1 = 1.0
+#: So many failed trials, whose rates span this factor, show a loss that a slower phase 1 does not cure.
+LEAST_FAILED: Final = 3
+SPAN: Final = 4.0
+#: At the highest of these rates no more than this share may be lost.
+MOST_LOST: Final = 1 - 1 / SPAN
+#: The loss is no smaller where it is this part of the other one at least.
+ALIKE: Final = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +93,67 @@ class Phase1Settings(TrialSettings):
         return {**super().parameters(), "connection_rate_timeout_seconds": limit}
 
 
+def _failed(outcome: Trial) -> bool:
+    of_phase1 = outcome.verdict is Verdict.FAIL and outcome.failed_phase == 1
+    return of_phase1 and outcome.limited_by == "device" and outcome.phase1.lost > 0
+
+
+def _share(outcomes: Iterable[Trial]) -> float:
+    return lost_of_due(outcome.phase1 for outcome in outcomes)
+
+
+@dataclass(slots=True)
+class SteadyLoss:
+    """What phase 1 lost in the trials so far, by its rate, and whether a slower one would cure it.
+
+    A device that is overloaded at a rate, and still forwards a quarter of the frames, loses nothing at a quarter of
+    that rate. What a full queue loses of a burst becomes less with the rate as well. So a loss that is no smaller there
+    has another reason.
+    """
+
+    _outcomes: list[Trial] = field(default_factory=list)
+
+    def add(self, outcome: Trial) -> None:
+        """Take a trial into account; of one that says nothing of the device only a phase 1 without a loss counts."""
+        phase1 = outcome.phase1
+        if phase1.due_frames and (outcome.verdict in {Verdict.PASS, Verdict.FAIL} or not phase1.lost):
+            self._outcomes.append(outcome)
+
+    @property
+    def rates(self) -> tuple[float, float] | None:
+        """The lowest and the highest rate, between which the loss is no smaller at lower ones; None = it may be."""
+        rates = [outcome.plan.phase1_rate for outcome in self._outcomes if _failed(outcome)]
+        if len(rates) < LEAST_FAILED or max(rates) < BELOW * SPAN * min(rates):
+            return None
+        slow, fast = (
+            _share(outcome for outcome in self._outcomes if outcome.plan.phase1_rate == rate)
+            for rate in (min(rates), max(rates))
+        )
+        return (min(rates), max(rates)) if ALIKE * fast <= slow and fast < MOST_LOST else None
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether a trial of as many connections as the last one may lose none of them by chance."""
+        return _share(self._outcomes) * self._outcomes[-1].phase1.due_frames <= MOST_MISSED
+
+    def words(self, unit: str) -> str:
+        """Return the loss in words; empty where a slower phase 1 may help."""
+        if self.rates is None:
+            return ""
+        lowest, highest = map(number, self.rates)
+        share = in_percent(_share(self._outcomes))
+        return f"phase 1 loses {share} of its frames at every rate from {lowest} to {highest} {unit}"
+
+    @property
+    def remedy(self) -> str:
+        """What helps, in words."""
+        zero = any(outcome.phase1.without_checksum for outcome in self._outcomes if _failed(outcome))
+        helps = ["--zero-checksum accept"] if zero else []
+        if _share(self._outcomes) < MOST_TOLERATED:
+            helps.append("a --loss-tolerance above that")
+        return f"a slower one is no remedy: give {', or '.join([*helps, 'fewer --connections'])}"
+
+
 class UnpreparableError(GoneError):
     """Phase 1 cannot establish the connections, so nothing is known of phase 2.
 
@@ -114,7 +182,6 @@ class Preparation:
         hopeless: a slower phase 1 would fail, too.
         rough: the connection rate as measured first; None when it was given, or there is no phase 1.
         unavoidable: share of the frames of phase 1 that is lost at every rate.
-        losses: what phase 1 lost in the trials at its rates.
     """
 
     #: What phase 1 does, and the unit of its rate.

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from natgauge.errors import UsageError
 from natgauge.ethernet import BROADCAST_EVERY
 from natgauge.figure_text import in_percent, number
 from natgauge.inputs.checks import wrong
@@ -80,26 +79,19 @@ class Phase2Settings(TrialSettings):
                 f"use at most {1 - LEAST_FOREGROUND:g}, or 1",
             )
         if self.directions != "both" and not self.is_balanced:
-            raise UsageError(
-                f"down share: with directions {self.directions} one side sends all frames; leave it out",
-                at="down_share",
-            )
+            raise wrong("down_share", f"with directions {self.directions} one side sends all frames; leave it out")
         if self.reading_order == "pseudorandom":
             return
         if self.stateless:
-            raise UsageError(
-                "reading order: a stateless trial has no state table to read; leave it out", at="reading_order"
-            )
+            raise wrong("reading_order", "a stateless trial has no state table to read; leave it out")
         if self.directions == "up":
-            raise UsageError(
-                "reading order: with directions up the Responder sends nothing; leave it out", at="reading_order"
-            )
+            raise wrong("reading_order", "with directions up the Responder sends nothing; leave it out")
         # A frame's number is its turn in the table and in the mix, so some connections would have no frame under test.
         if self.foreground_share < 1:
-            raise UsageError(
-                f"reading order: {self.reading_order}, but a foreground share of {in_percent(self.foreground_share)} "
-                "needs pseudorandom frames; leave it out",
-                at="reading_order",
+            raise wrong(
+                "reading_order",
+                f"{self.reading_order}, but a foreground share of {in_percent(self.foreground_share)} needs "
+                "pseudorandom frames; leave it out",
             )
 
     @classmethod
@@ -107,9 +99,8 @@ class Phase2Settings(TrialSettings):
         """Refuse sizes of frames that nobody sends."""
         sizes = chosen.get("down_frame_sizes")
         if chosen.get("directions") == "up" and sizes is not None:
-            raise UsageError(
-                f"down frame sizes: {sizes}, but with directions up the Responder sends nothing; leave it out",
-                at="down_frame_sizes",
+            raise wrong(
+                "down_frame_sizes", f"{sizes}, but with directions up the Responder sends nothing; leave it out"
             )
         return super().traffic_of(chosen)
 
@@ -225,17 +216,17 @@ class ModifiedSettings(Phase2Settings):
                 f"{ramp + self.trial_seconds:,.0f} s, more than {LONGEST_PHASE_SECONDS:,.0f} s; choose fewer",
             )
         if self.groups > self.connections:
-            raise UsageError(f"groups: {self.groups} of {self.connections} connections; use fewer", at="groups")
+            raise wrong("groups", f"{self.groups} of {self.connections} connections; use fewer")
         if self.groups > 1 and self.loss_tolerance:
-            raise UsageError(
-                f"loss tolerance: {in_percent(self.loss_tolerance)} of all frames of a trial, most of which are sent "
-                "before the last group begins; leave it out",
-                at="loss_tolerance",
+            raise wrong(
+                "loss_tolerance",
+                f"{in_percent(self.loss_tolerance)} of all frames of a trial, most of which are sent before the last "
+                "group begins; leave it out",
             )
         if self.conditions is not None and self.reading_order != "pseudorandom":
-            raise UsageError(
-                f"reading order: {self.reading_order}, but modifiers and groups need pseudorandom frames; leave it out",
-                at="reading_order",
+            raise wrong(
+                "reading_order",
+                f"{self.reading_order}, but modifiers and groups need pseudorandom frames; leave it out",
             )
 
     @property

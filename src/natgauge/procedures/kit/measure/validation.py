@@ -105,11 +105,3 @@ def cause(failed: Trial, slower: Trial | None, connections: int) -> Cause:
 def _lost(outcome: Trial) -> int:
     counts = outcome.phase2.get(Direction.RESPONDER)
     return 0 if counts is None else counts.lost
-
-
-def slower(trial: TrialPlan) -> TrialPlan:
-    """Return the same trial with queries at half the rate."""
-    if trial.phase2 is None:
-        raise ValueError("a trial without phase 2 validates nothing")
-    asking = trial.phase2.responder_rate * SLOWER_SHARE
-    return replace(trial, phase2=replace(trial.phase2, responder_rate=asking, seconds=trial.connections / asking))

@@ -37,22 +37,16 @@ LEAST_FRAMES: Final = 100
 def with_device_figures(measurement: Measurement) -> Measurement:
     """Return the repetition with those of these figures that the lab and the device report, or why one is missing."""
     deciding = measurement.deciding
-    figures = {
-        **measurement.figures,
-        **_core_figures(deciding),
-        **_lost_at(deciding),
-        **_log_figures(deciding),
-        **_energy(deciding),
-    }
-    measurement = replace(measurement, notes=(*measurement.notes, *_energy_note(deciding)))
+    figures = {**_core_figures(deciding), **_lost_at(deciding), **_log_figures(deciding), **_energy(deciding)}
+    measurement = measurement.adding(*_energy_note(deciding), **figures)
     # A connection takes as much memory at any load.
     reported = [attempt.outcome.readings.octets_per_connection for attempt in measurement.attempts]
     octets = tuple(value for value in reported if value is not None)
     if not octets:
-        return replace(measurement, figures=figures)
+        return measurement
     # Each trial is a value of the sample.
-    figures[OCTETS_PER_CONNECTION] = statistics.median(octets)
-    return replace(measurement, figures=figures, sample={**measurement.sample, OCTETS_PER_CONNECTION: octets})
+    sampled = replace(measurement, sample={**measurement.sample, OCTETS_PER_CONNECTION: octets})
+    return sampled.adding(**{OCTETS_PER_CONNECTION: statistics.median(octets)})
 
 
 def _core_figures(attempts: Sequence[Attempt]) -> Mapping[str, float]:
@@ -201,12 +195,6 @@ def _deciding_drops(attempts: Sequence[Attempt]) -> list[Trial]:
 
 def with_handshakes(measurement: Measurement) -> Measurement:
     """Return the repetition with `ESTABLISHED`, if its connections open with a handshake."""
-    passed = [
-        each.outcome
-        for each in measurement.searched
-        if len(each.outcome.phase1.messages) >= _HANDSHAKE and each.load == measurement.value and not each.short
-    ]
-    known = [one.readings.established for one in passed if one.verdict is Verdict.PASS]
+    known = [one.readings.established for one in measurement.passed if len(one.phase1.messages) >= _HANDSHAKE]
     counts = [count for count in known if count is not None]
-    figures = {**measurement.figures, **({ESTABLISHED: float(counts[-1])} if counts else {})}
-    return replace(measurement, figures=figures)
+    return measurement.adding(**{ESTABLISHED: float(counts[-1])}) if counts else measurement

@@ -35,10 +35,9 @@ def forwarding_rate(streams: Iterable[StreamCounts]) -> float | None:
 def lost_share(counts: StreamCounts, excused: int = 0) -> float:
     """Return the lost frames as a share of the offered frames (RFC 2544 section 26.3); 0 when none was offered.
 
-    Args:
-        excused: lost frames that disturbances explain, 0 to the number lost. With any, the share is that of the frames
-            due outside of stalls: right where a stall lost all that was due in it, and where it lost none. The device
-            may have lost some of the excused frames itself, so the share is at most that of all frames.
+    Disturbances explain the `excused` ones, 0 to the number lost. With any, the share is that of the frames due outside
+    of stalls: right where a stall lost all that was due in it, and where it lost none. The device may have lost some of
+    the excused frames itself, so the share is at most that of all frames.
     """
     if not counts.offered_frames:
         return 0.0
@@ -111,6 +110,13 @@ def lost_of_sent(streams: Iterable[StreamCounts | None]) -> float:
     offered = sum(each.offered_frames for each in counts)
     lost = sum(max(0, each.offered_frames - each.received_frames) for each in counts)
     return lost / offered if offered else 0.0
+
+
+def lost_of_due(streams: Iterable[StreamCounts | None]) -> float:
+    """Share of the frames that was lost as verdicts count them: with those whose connection was not opened."""
+    counts = [each for each in streams if each is not None]
+    due = sum(each.due_frames for each in counts)
+    return sum(each.lost for each in counts) / due if due else 0.0
 
 
 def lost_at_most(outcome: Trial, share: float, frames: int = 0) -> bool:

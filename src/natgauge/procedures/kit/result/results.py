@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 from annotated_types import Ge, Le
 
@@ -98,6 +98,16 @@ class Measurement(Repetition):
     def disturbed(self) -> int:
         """Trials in which stalls or stolen time were seen, whatever their verdict."""
         return sum(attempt.times for attempt in self.attempts if attempt.outcome.disturbed)
+
+    @property
+    def passed(self) -> list[Trial]:
+        """Outcomes of the trials of full length that passed at the value."""
+        full = (each for each in self.searched if each.load == self.value and not each.short)
+        return [each.outcome for each in full if each.outcome.verdict is Verdict.PASS]
+
+    def adding(self, *notes: Note, **figures: float) -> Self:
+        """Return the repetition with further notes and figures, which replace its own of the same names."""
+        return replace(self, notes=(*self.notes, *notes), figures={**self.figures, **figures})
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,38 +73,49 @@ MOST_COLLAPSES = 3
 
 #: Runs one trial at a load (frames/s), short or of full length.
 RunTrial = Callable[[float, bool, Bounds], Trial]
+#: Runs one trial at a load with a smaller number of connections.
+RunFewer = Callable[[float, int, Bounds], Trial]
 #: The rate (frames/s) at which the device forwarded in a trial; None if it is not known.
 Forwarded = Callable[[Trial], float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class SearchPlan:
-    """Parameters of a search; rates in frames/s.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSpan:
+    """Range of a search, in frames/s of one direction; in some procedures a frame opens a connection or is a query.
 
     Attributes:
-        stride: factor of the first step away from `start`, > 1; all later steps double or halve.
         unit: unit of a load, for the notes; the search only needs a number that is harder to pass as it grows.
         expected: expected end of the search, > 0; None = nothing is known.
-        whole: loads are whole numbers: the length of a burst in frames is searched instead of a rate.
         step: loads are multiples of it, such as of 1 subscriber; 0 = any load.
         tester_top: the tester's own highest, where something else ends the search below it; None = it is `top`.
     """
 
     top: float
-    start: float
     floor: float
-    error: SearchError
+    start: float
     unit: str
+    expected: float | None = None
+    step: float = 0.0
+    tester_top: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPlan(SearchSpan):
+    """Parameters of a search.
+
+    Attributes:
+        stride: factor of the first step away from `start`, > 1; all later steps double or halve.
+        whole: loads are whole numbers: the length of a burst in frames is searched instead of a rate.
+    """
+
+    error: SearchError
     stride: float = NEAR
     short_probes: bool = False
     invalid_repeats: int = 10
     loss_verifications: int = 0
     confirm: bool = True
     most_trials: int = 200
-    expected: float | None = None
     whole: bool = False
-    step: float = 0.0
-    tester_top: float | None = None
 
 
 class _Stop(Exception):  # noqa: N818 - not an error: the search ends with what it has
@@ -115,19 +126,11 @@ class _Stop(Exception):  # noqa: N818 - not an error: the search ends with what 
         self.note = note
 
 
-def search(
-    plan: SearchPlan,
-    trial: RunTrial,
-    forwarded: Forwarded,
-    fewer: Callable[[float, int, Bounds], Trial] | None = None,
-) -> Measurement:
-    """Find the highest passing load.
+def search(plan: SearchPlan, trial: RunTrial, forwarded: Forwarded, fewer: RunFewer | None = None) -> Measurement:
+    """Find the highest passing load; `fewer` None = no trial of fewer connections is possible.
 
-    `fewer` runs a trial with the given smaller number of connections; None = no such trial is possible. Raises
-    GoneError where the device collapsed and did not come back before any load had passed.
-
-    Returns:
-        The lower bound as value (it has a passing trial of full length; 0 = nothing passed), with the upper bound.
+    The value is the lower bound, which has a passing trial of full length; 0 = nothing passed. Raises GoneError where
+    the device collapsed and did not come back before any load had passed.
     """
     return _Search(plan, trial, forwarded, fewer).run()
 
@@ -148,13 +151,7 @@ def tester_note(value: float, upper: float | None, top: float, unit: str) -> lis
 class _Search:
     """State of one search: decisions on each load tried."""
 
-    def __init__(
-        self,
-        plan: SearchPlan,
-        trial: RunTrial,
-        forwarded: Forwarded,
-        fewer: Callable[[float, int, Bounds], Trial] | None,
-    ) -> None:
+    def __init__(self, plan: SearchPlan, trial: RunTrial, forwarded: Forwarded, fewer: RunFewer | None) -> None:
         self._fewer_trial = fewer
         self._plan = plan
         self._trial = trial

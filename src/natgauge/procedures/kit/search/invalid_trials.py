@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from natgauge.procedures.kit.result.frame_counts import deciding_counts
+from natgauge.procedures.kit.result.frame_counts import deciding_counts, lost_of_due
 from natgauge.trials import Trial
 from natgauge.words import Verdict
 
@@ -72,9 +72,7 @@ def is_valid(outcome: Trial) -> bool:
 
 def _lost_most(outcome: Trial) -> bool:
     """Whether a trial that disturbances excuse lost most of its frames."""
-    streams = deciding_counts(outcome)
-    lost, due = sum(counts.lost for counts in streams), sum(counts.due_frames for counts in streams)
-    return outcome.excused and lost > MOST_LOST * due
+    return outcome.excused and lost_of_due(deciding_counts(outcome)) > MOST_LOST
 
 
 def until_decided(

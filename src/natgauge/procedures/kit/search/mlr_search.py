@@ -76,11 +76,10 @@ class MlrPlan:
 
 
 def search(plan: MlrPlan, trial: RunTrial) -> Measurement:
-    """Search all goals of the preset at once.
+    """Search all goals of the preset at once; return value and bounds of the first one.
 
-    Returns:
-        Value and bounds of the first goal. The value is its conditional throughput, the rate actually forwarded at the
-        lower bound. The figures contain those of each goal; a missing bound is left out.
+    The value is its conditional throughput, the rate actually forwarded at the lower bound. The figures contain those
+    of each goal; a missing bound is left out.
     """
     measurer = _Measurer(plan, trial)
     highest = measurer.highest_load(plan.search.start)

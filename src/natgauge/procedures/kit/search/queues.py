@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Effect of queues before a device on its rate, and the rule that limits it.
+"""Effect of queues before a device on its rate, and the rule that limits it (docs/method/search.md).
 
 Frames in a queue at the end of a trial are still forwarded, so a passing rate may exceed the device's own. If each
 frame must arrive within W seconds and the sending lasted T seconds, a device of rate r passes at most r * (1 + W/T). In
 `shared` placement there are no queues before a device that works in the sender's context, but there are before a device
 with processes of its own.
-
-So every search for a rate sets a time limit W for its frames. Where the length of a trial is known, W is at most the
-search error's share of that length, within the limits below. The result reports the remaining uncertainty.
 """
 
 from __future__ import annotations

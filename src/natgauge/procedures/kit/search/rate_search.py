@@ -27,7 +27,7 @@ from natgauge.procedures.kit.result.notes import tolerance_note
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames, queues
-from natgauge.procedures.kit.search.binary_search import NEAR, SearchPlan, search
+from natgauge.procedures.kit.search.binary_search import NEAR, SearchPlan, SearchSpan, search
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.trials import Trial
 from natgauge.words import Quantity
@@ -94,25 +94,6 @@ def top_rate(measurer: Measurer) -> float:
     if not (math.isfinite(top) and top > 0):
         raise BrokenError(f"the tester's own highest rate is {top!r} frames/s; run `natgauge selftest`")
     return top
-
-
-@dataclass(frozen=True, slots=True)
-class SearchSpan:
-    """Range of a search, in frames/s of one direction; in some procedures a frame opens a connection or is a query.
-
-    Attributes:
-        expected: expected end of the search, > 0; None = nothing is known.
-        step: loads are multiples of it; 0 = any load.
-        tester_top: the tester's own highest, >= `top`; None = it is `top`.
-    """
-
-    top: float
-    floor: float
-    start: float
-    unit: str
-    expected: float | None = None
-    step: float = 0.0
-    tester_top: float | None = None
 
 
 def lowest_rate(connections: int, top: float) -> float:
@@ -211,7 +192,8 @@ class SearchedRate(Repetitions[SearchT]):
         """Return the range of rates to search."""
         top, frames = top_rate(self.runner.measurer), self.settings.phase1_frames
         start = frames / FIRST_TRIAL_SECONDS
-        return SearchSpan(top, lowest_rate(frames, top), start, self.unit, expected=self.expected)
+        floor = lowest_rate(frames, top)
+        return SearchSpan(top=top, floor=floor, start=start, unit=self.unit, expected=self.expected)
 
     def probe(self, rate: float, _short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
         """Run the trial of a rate."""
@@ -243,7 +225,7 @@ class SearchedRate(Repetitions[SearchT]):
         seconds = self.seconds(repetition.value)
         if self.settings.placement == "shared":
             late_frames.refuse_short(seconds, repetition.value, self.settings.error, self.length())
-        return replace(repetition, figures={**repetition.figures, TRIAL_SECONDS: seconds})
+        return repetition.adding(**{TRIAL_SECONDS: seconds})
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         """Return notes on the effects of the tolerated loss, queues and the tolerated lag on the rate."""

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tutorials tell a reader to do: files to save and commands to type, one after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+PAGES: Final = sorted((Path(__file__).parents[1] / "docs").glob("tutorial-*.md"))
+#: Programs in the blocks of a tutorial; blocks of other languages are read only, or saved.
+_FENCE: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SAVED: Final = re.compile(r"[Ss]ave (?:it|this plan) as `([\w.-]+)`")
+
+
+def steps(page: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each file that a reader saves, and each command with an empty name."""
+    text, before = page.read_text(), 0
+    for block in _FENCE.finditer(text):
+        if block[1] == "sh":
+            yield from (("", line) for line in block[2].splitlines())
+        else:
+            (name,) = _SAVED.findall(text[before : block.start()])
+            yield name, block[2]
+        before = block.end()
