@@ -939,11 +939,39 @@ def test_a_machine_setting_goes_back_to_what_was_found_first(tmp_path: Path) -> 
     setting = LocalSetting("table_size", [path], memory=lambda: memory)
     setting.write(300)
     setting.write(200)
-    assert setting.values() == {"limit": 200}
+    assert setting.values() == {path: 200}
     setting.release()
     assert path.read_text() == "200", "the lab restores it"
     memory.undo()
     assert path.read_text() == "100"
+
+
+def test_a_machine_setting_keeps_files_of_one_name_apart(tmp_path: Path) -> None:
+    paths, memory = [tmp_path / folder / "max" for folder in "ab"], Memory()
+    for path, value in zip(paths, ("100", "900"), strict=True):
+        path.parent.mkdir()
+        path.write_text(value)
+    setting = LocalSetting("table_size", paths, memory=lambda: memory)
+    assert setting.read() == 100, "the smallest counts"
+    setting.write(1000)
+    setting.release()
+    memory.undo()
+    assert [path.read_text() for path in paths] == ["100", "900"]
+
+
+@pytest.mark.usefixtures("machine")
+def test_files_of_one_name_are_reported_by_their_paths() -> None:
+    recipe = load("nftables-nat44")
+    timeout = recipe.knobs.udp_timeout
+    assert timeout
+    alike = ("/proc/sys/net/netfilter/a/age", "/proc/sys/net/netfilter/b/age")
+    knobs = recipe.knobs.model_copy(update={"udp_timeout": timeout.model_copy(update={"paths": alike})})
+    gateway = Gateway(recipe.model_copy(update={"knobs": knobs}), FakeDevice())
+    with gateway:
+        gateway.prepare(PLAN)
+        gateway.start()
+        files = gateway.settings().files
+    assert {*alike, "nf_conntrack_max"} <= files.keys()
 
 
 def test_lowering_waits_for_nobody_but_is_refused_while_another_relies(tmp_path: Path, golden: Golden) -> None:
