@@ -20,7 +20,14 @@ from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.gateways import gateway as driver
 from natgauge.gateways.chain import Chain
 from natgauge.gateways.gateway import Gateway
-from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
+from natgauge.gateways.limits import (
+    DeviceDemand,
+    choose,
+    octets_needed,
+    refuse_short_memory,
+    refuse_unfit,
+    within_memory,
+)
 from natgauge.gateways.needs import refuse_absent_files
 from natgauge.gateways.recipe import VARIABLE, Recipe, available, digest, load
 from natgauge.gateways.recipe_model import VERBS, GatewayLimits, Knobs
@@ -817,6 +824,21 @@ def test_memory_is_reckoned_before_it_is_gone(golden: Golden) -> None:
     with golden.raises(HostError):
         refuse_short_memory(recipe, plan, needed, 476 * 2**20)
     assert octets_needed(load("linux-ipv4"), plan, {}, {}) == 0
+
+
+def test_gateways_that_share_a_table_need_memory_for_the_entries_of_all(golden: Golden) -> None:
+    recipe, plan = load("nftables-nat44"), DeviceDemand(connections=1_000_000, phase1_seconds=1, sharing=4)
+    needed = octets_needed(recipe, plan, {}, {})
+    assert needed == 4 * 384_000_000
+    with golden.raises(HostError):
+        refuse_short_memory(recipe, plan, needed, 2**30)
+
+
+def test_a_table_of_its_own_holds_the_entries_of_one_gateway() -> None:
+    recipe, alone = load("vpp-nat44"), DeviceDemand(connections=1_000_000, phase1_seconds=1, held_at_most=9_000_000)
+    beside = replace(alone, sharing=4)
+    assert octets_needed(recipe, beside, {}, {}) == octets_needed(recipe, alone, {}, {}) == 400_000_000
+    assert within_memory(recipe, beside, 2**32).held_at_most == within_memory(recipe, alone, 2**32).held_at_most
 
 
 # What people get to read who write recipes.

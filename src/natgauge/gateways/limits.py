@@ -51,7 +51,7 @@ class DeviceDemand:
         fills_table: the measurement looks for the table's own limit, so that limit is neither raised nor refused as too
             small.
         sharing: number of gateways that run in parallel, each with `connections` connections, whose entries share the
-            buckets of one table.
+            buckets of one table; of no meaning for a gateway that has a table of its own.
         port_sets: how the source addresses, each a subscriber, share outside addresses; None where they do not.
         expires: whether connections are to time out, so that a time-out that natgauge chooses is hardly longer than
             needed.
@@ -94,6 +94,17 @@ class DeviceDemand:
         return self.phase1_seconds + self.after_seconds
 
 
+def shares_table(recipe: Playable) -> bool:
+    """Whether the gateway's entries are in a hash table that its whole machine has once."""
+    return recipe.knobs.hash_size is not None and recipe.knobs.hash_size.scope == "machine"
+
+
+def _entries(recipe: Playable, demand: DeviceDemand, connections: int) -> int:
+    """Entries of so many connections of each gateway, in the table of this one."""
+    sharing = demand.sharing if shares_table(recipe) else 1
+    return connections * sharing * recipe.limits.entries_per_connection
+
+
 def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, present: Mapping[str, int]) -> dict[str, int]:
     """Return values for the knobs, as an operator who expects this many connections would set them.
 
@@ -106,7 +117,7 @@ def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, presen
     if demand.as_found:
         return wishes.named()
     lasting = max(demand.needed_seconds, demand.longest_seconds)
-    entries = demand.most_held * demand.sharing * recipe.limits.entries_per_connection
+    entries = _entries(recipe, demand, demand.most_held)
     chosen = {
         "table_size": demand.most_held + max(SPARE_CONNECTIONS, demand.most_held // 16),
         "hash_size": 1 << (entries - 1).bit_length(),
@@ -281,7 +292,7 @@ def within_memory(recipe: Playable, demand: DeviceDemand, free: int) -> DeviceDe
     """
     limits = recipe.limits
     entry = (limits.octets_per_connection or 0) + 2 * (limits.octets_per_bucket or 0)
-    each = entry * limits.entries_per_connection * demand.sharing
+    each = entry * _entries(recipe, demand, 1)
     if not recipe.stateful or not each:
         return demand
     most = max(demand.least_held, (free - RESERVED_OCTETS) // each)
@@ -289,17 +300,21 @@ def within_memory(recipe: Playable, demand: DeviceDemand, free: int) -> DeviceDe
 
 
 def octets_needed(recipe: Playable, demand: DeviceDemand, values: Mapping[str, int], present: Mapping[str, int]) -> int:
-    """Memory the demand takes on the device at every load, in octets: entries, and buckets beyond the present ones."""
+    """Memory that the table of the demand takes at every load, in octets: entries, and buckets beyond the present ones.
+
+    Entries of the gateways that share the table exist at once, and none of them yet when each gateway is prepared.
+    """
     buckets = max(0, values.get("hash_size", 0) - present.get("hash_size", 0))
-    entries = demand.least_held * recipe.limits.entries_per_connection if recipe.stateful else 0
+    entries = _entries(recipe, demand, demand.least_held) if recipe.stateful else 0
     return entries * (recipe.limits.octets_per_connection or 0) + buckets * (recipe.limits.octets_per_bucket or 0)
 
 
 def refuse_short_memory(recipe: Playable, demand: DeviceDemand, needed: int, free: int) -> None:
     """Refuse a demand whose table would not fit: the kernel would end processes instead."""
     if needed and needed + RESERVED_OCTETS > free:
+        of = f" for each of {demand.sharing} gateways" if shares_table(recipe) and demand.sharing > 1 else ""
         raise HostError(
-            f"{recipe.name}: a table of {demand.least_held} connections takes {_mib(needed)} MiB in addition to the "
+            f"{recipe.name}: a table of {demand.least_held} connections{of} takes {_mib(needed)} MiB in addition to the "
             f"{_mib(RESERVED_OCTETS)} MiB left to the system, {_mib(free)} MiB are available; use fewer connections"
         )
 
