@@ -97,7 +97,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "bounded_output", "core_work", "embedding", "errors", "files", "finding", "host", "inputs", "interruption",
         "plain_text", "system_errors", "table_memory", "words",
     },
-    "cleaning": {"errors", "host", "interruption", "labs"},
+    "cleaning": {"errors", "files", "host", "interruption", "labs"},
     "guest_building": {"errors", "host", "labs"},
     "new_recipe": {"errors", "foreign", "gateways", "labs", "plain_text", "words"},
     "gateways": {

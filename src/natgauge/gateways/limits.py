@@ -314,8 +314,8 @@ def refuse_short_memory(recipe: Playable, demand: DeviceDemand, needed: int, fre
     if needed and needed + RESERVED_OCTETS > free:
         of = f" for each of {demand.sharing} gateways" if shares_table(recipe) and demand.sharing > 1 else ""
         raise HostError(
-            f"{recipe.name}: a table of {demand.least_held} connections{of} takes {_mib(needed)} MiB in addition to the "
-            f"{_mib(RESERVED_OCTETS)} MiB left to the system, {_mib(free)} MiB are available; use fewer connections"
+            f"{recipe.name}: a table of {demand.least_held} connections{of} takes {_mib(needed)} MiB in addition to "
+            f"the {_mib(RESERVED_OCTETS)} MiB left to the system, {_mib(free)} MiB are available; use fewer connections"
         )
 
 
