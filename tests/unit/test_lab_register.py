@@ -343,10 +343,10 @@ def test_a_mark_that_was_being_written_goes_with_its_lab(root: Path, content: st
 
 def test_what_killed_runs_wrote_of_no_lab_goes_once_nobody_holds_a_lock(root: Path) -> None:
     assert root.exists()
-    paths = [
-        locks.made_folder(name) / f"{of}.1.new"
-        for name, of in (("guests", "kvm"), ("namespaces", "ng-x-gateway"), ("settings", "0a"), ("uses", "a.uses"))
-    ]
+    partial: dict[locks.Subfolder, str] = {
+        "guests": "kvm", "namespaces": "ng-x-gateway", "settings": "0a", "uses": "a.uses",
+    }  # fmt: skip
+    paths = [locks.made_folder(name) / f"{of}.1.new" for name, of in partial.items()]
     for path in paths:
         path.write_text("")
         path.with_name("precious").write_text("of others")
