@@ -786,7 +786,7 @@ def test_a_mapping_for_all_remote_endpoints_takes_a_port_for_each_source_address
     """100,000 connections of 4 addresses to 4 ports passed, and Jool's pool has 64,512 ports."""
     jool = load("jool-nat64")
     plan = DeviceDemand(connections=100_000, phase1_seconds=1, remote_endpoints=4, inside_endpoints=100_000)
-    with pytest.raises(UsageError, match="need up to 100000 outside ports, 1 outside addresses have 64512") as refused:
+    with pytest.raises(UsageError, match="need up to 100000 outside ports, 1 outside address has 64512") as refused:
         refuse_unfit(jool, plan, {})
     assert "use at most 64512 source addresses x ports, or fewer connections" in str(refused.value)
     refuse_unfit(jool, replace(plan, inside_endpoints=64_512), {})
@@ -815,6 +815,25 @@ def test_more_sources_than_the_pool_has_are_refused(golden: Golden) -> None:
         refuse_unfit(load("tayga-nat64"), plan, {})
 
 
+@pytest.mark.parametrize(
+    ("name", "plan"),
+    [
+        ("nftables-nat44", DeviceDemand(connections=70_000, phase1_seconds=1)),
+        ("pasta-nat44", DeviceDemand(connections=70_000, phase1_seconds=1, inside_endpoints=70_000)),
+        ("vpp-det44", DeviceDemand(connections=9_000, phase1_seconds=1)),
+        ("cgn-port-blocks", DeviceDemand(connections=1, phase1_seconds=1, source_addresses=70_000)),
+        ("cgn-port-blocks", DeviceDemand(connections=60_000, phase1_seconds=1)),
+    ],
+)
+def test_what_there_is_one_of_is_told_in_the_singular(name: str, plan: DeviceDemand) -> None:
+    with pytest.raises(UsageError) as raised:
+        refuse_unfit(load(name), plan, {})
+    assert re.search(r"\b1 (inside host|outside address|remote endpoint|source address|port)\b", str(raised.value))
+    assert not re.search(
+        r"(?<![\d.,])1 (\w+ )?(addresses|blocks|connections|endpoints|hosts|ports)\b", str(raised.value)
+    )
+
+
 def test_memory_is_reckoned_before_it_is_gone(golden: Golden) -> None:
     recipe = load("nftables-nat44")
     plan = DeviceDemand(connections=1_000_000, phase1_seconds=1)
@@ -835,7 +854,7 @@ def test_gateways_that_share_a_table_need_memory_for_the_entries_of_all(golden: 
 
 
 def test_a_table_of_its_own_holds_the_entries_of_one_gateway() -> None:
-    recipe, alone = load("vpp-nat44"), DeviceDemand(connections=1_000_000, phase1_seconds=1, held_at_most=9_000_000)
+    recipe, alone = load("vpp-nat44-ed"), DeviceDemand(connections=1_000_000, phase1_seconds=1, held_at_most=9_000_000)
     beside = replace(alone, sharing=4)
     assert octets_needed(recipe, beside, {}, {}) == octets_needed(recipe, alone, {}, {}) == 400_000_000
     assert within_memory(recipe, beside, 2**32).held_at_most == within_memory(recipe, alone, 2**32).held_at_most

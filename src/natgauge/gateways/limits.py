@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from natgauge.errors import HostError, UsageError
+from natgauge.figure_text import with_noun
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import DeviceOptions
 from natgauge.words import TcpState, Transport
@@ -154,8 +155,8 @@ def refuse_unfit(recipe: Playable, demand: DeviceDemand, values: Mapping[str, in
     most = recipe.limits.source_addresses
     if most is not None and demand.source_addresses > most:
         raise UsageError(
-            f"{recipe.name}: {demand.source_addresses} source addresses planned, it serves at most {most}; use fewer "
-            "addresses and more ports"
+            f"{recipe.name}: {with_noun(demand.source_addresses, 'source addresses')} planned, it serves at most "
+            f"{most}; use fewer addresses and more ports"
         )
     # Its remedy is more outside addresses, which serve no further host where hosts have a limit.
     _refuse_small_blocks(recipe, demand)
@@ -167,7 +168,7 @@ def _refuse_small_table(recipe: Playable, demand: DeviceDemand, size: int | None
         more = "" if needed == demand.connections else f", {needed} with those that a trial opens beyond them"
         fewer = "fewer connections" if not more else "open fewer"
         raise UsageError(
-            f"{recipe.name}: {demand.connections} connections planned{more}, its table holds {size}; give a table size "
+            f"{recipe.name}: {_connections(demand)} planned{more}, its table holds {size}; give a table size "
             f"of at least {needed} or {fewer} (RFC 9693 section 4.4)"
         )
 
@@ -194,11 +195,13 @@ def _refuse_small_pool(recipe: Playable, demand: DeviceDemand) -> None:
     ports = demand.outside_addresses * (last - first + 1)
     # The least that any mapping takes.
     needed = math.ceil(demand.connections / demand.remote_endpoints)
-    said = f"{demand.connections} connections to {demand.remote_endpoints} remote endpoints need {needed} outside ports"
+    endpoints = with_noun(demand.remote_endpoints, "remote endpoints")
+    said = f"{_connections(demand)} to {endpoints} need {with_noun(needed, 'outside ports')}"
     remedy = "fewer connections"
     if mapping == "address-and-port-dependent":
         said += " each"
-        remedy = f"at least {math.ceil(demand.connections / ports)} remote endpoints (destination addresses x ports)"
+        least = with_noun(math.ceil(demand.connections / ports), "remote endpoints")
+        remedy = f"at least {least} (destination addresses x ports)"
     elif demand.fills_table:
         # The end of the ports is a result as well.
         pass
@@ -209,14 +212,11 @@ def _refuse_small_pool(recipe: Playable, demand: DeviceDemand) -> None:
         # A source address and port has one outside port, whatever the destination. How many of them the connections
         # have depends on their order.
         needed = min(demand.connections, demand.inside_endpoints)
-        said = f"{demand.connections} connections of {demand.inside_endpoints} source addresses x ports need up to "
-        said += f"{needed} outside ports"
+        said = f"{_connections(demand)} of {demand.inside_endpoints} source addresses x ports need up to "
+        said += with_noun(needed, "outside ports")
         remedy = f"at most {ports} source addresses x ports, or fewer connections"
     if needed > ports:
-        raise UsageError(
-            f"{recipe.name}: {said}, {demand.outside_addresses} outside addresses have {ports}; use {remedy} (RFC 9693 "
-            "section 3.2)"
-        )
+        raise UsageError(f"{recipe.name}: {said}, {_outside(demand)} {ports}; use {remedy} (RFC 9693 section 3.2)")
 
 
 def _refuse_small_blocks(recipe: Playable, demand: DeviceDemand) -> None:
@@ -232,8 +232,8 @@ def _refuse_small_blocks(recipe: Playable, demand: DeviceDemand) -> None:
     looks_for_connections = demand.fills_table and not demand.counts_hosts
     if demand.source_addresses > number and not (looks_for_connections and not blocks.deterministic):
         raise UsageError(
-            f"{recipe.name}: {demand.source_addresses} inside hosts need a block of {blocks.size} ports each, "
-            f"{demand.outside_addresses} outside addresses have {number}; use fewer source addresses, more outside "
+            f"{recipe.name}: {_inside(demand, 'need')} a block of {with_noun(blocks.size, 'ports')} each, "
+            f"{_outside(demand)} {number}; use fewer source addresses, more outside "
             f"addresses (--outside-addresses {math.ceil(demand.source_addresses / blocks.per_address)}), or a recipe "
             "with smaller blocks"
         )
@@ -242,24 +242,40 @@ def _refuse_small_blocks(recipe: Playable, demand: DeviceDemand) -> None:
     endpoints = 1 if blocks.counts_connections else demand.remote_endpoints
     needed = math.ceil(demand.connections / (demand.source_addresses * endpoints))
     if needed > blocks.ports:
-        where = "" if blocks.counts_connections else f" towards each of {endpoints} remote endpoints"
+        where = "" if blocks.counts_connections else f" towards each of {with_noun(endpoints, 'remote endpoints')}"
         more = "" if blocks.counts_connections else " or destination ports"
         raise UsageError(
-            f"{recipe.name}: {demand.connections} connections of {demand.source_addresses} inside hosts need {needed} "
-            f"ports of each{where}, a host has {blocks}; use at least "
-            f"{math.ceil(demand.connections / (endpoints * blocks.ports))} source addresses{more}, fewer connections, "
-            "or a recipe with larger blocks"
+            f"{recipe.name}: {_connections(demand)} of {_inside(demand)} need {with_noun(needed, 'ports')} "
+            f"of each{where}, a host has {blocks}; use at least "
+            f"{with_noun(math.ceil(demand.connections / (endpoints * blocks.ports)), 'source addresses')}{more}, fewer "
+            "connections, or a recipe with larger blocks"
         )
     if blocks.counts_connections:
         most = _most_of_host(demand, blocks, needed)
         if most > blocks.ports:
             raise UsageError(
                 f"{recipe.name}: of {demand.connections} connections in pseudorandom order some of "
-                f"{demand.source_addresses} inside hosts may have {most}, a host has {blocks}; give fewer "
+                f"{_inside(demand)} may have {most}, a host has {blocks}; give fewer "
                 f"connections, or ports with which each host has no more than {blocks.ports} four tuples",
                 at="source_ports",
             )
         _refuse_few_blocks(recipe, demand, blocks, blocks.each_for(most))
+
+
+def _connections(demand: DeviceDemand) -> str:
+    return with_noun(demand.connections, "connections")
+
+
+def _inside(demand: DeviceDemand, verb: str = "") -> str:
+    """The inside hosts, also as the subject of this verb."""
+    return with_noun(
+        demand.source_addresses, f"inside hosts {verb}".strip(), f"inside host {verb and f'{verb}s'}".strip()
+    )
+
+
+def _outside(demand: DeviceDemand) -> str:
+    """The outside addresses, as the subject of what they have."""
+    return with_noun(demand.outside_addresses, "outside addresses have", "outside address has")
 
 
 def _most_of_host(demand: DeviceDemand, blocks: PortBlocks, mean: int) -> int:
@@ -278,10 +294,10 @@ def _refuse_few_blocks(recipe: Playable, demand: DeviceDemand, blocks: PortBlock
         enough = math.ceil(demand.source_addresses / hosts) if hosts else 0
         more = f", more outside addresses (--outside-addresses {enough})" if enough else ""
         raise UsageError(
-            f"{recipe.name}: {demand.connections} connections of {demand.source_addresses} inside hosts need {each} "
-            f"blocks of {blocks.size} ports for each host, {demand.outside_addresses} outside addresses have them for "
-            f"{demand.outside_addresses * hosts} hosts; use fewer connections or source addresses{more}, or a recipe "
-            "with larger blocks"
+            f"{recipe.name}: {_connections(demand)} of {_inside(demand)} need {with_noun(each, 'blocks')} "
+            f"of {with_noun(blocks.size, 'ports')} for each host, {_outside(demand)} them for "
+            f"{with_noun(demand.outside_addresses * hosts, 'hosts')}; use fewer connections or source addresses"
+            f"{more}, or a recipe with larger blocks"
         )
 
 
