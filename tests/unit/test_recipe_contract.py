@@ -18,16 +18,10 @@ from tests.unit.made_machine import Memory
 from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.gateways import gateway as driver
+from natgauge.gateways import limits
 from natgauge.gateways.chain import Chain
 from natgauge.gateways.gateway import Gateway
-from natgauge.gateways.limits import (
-    DeviceDemand,
-    choose,
-    octets_needed,
-    refuse_short_memory,
-    refuse_unfit,
-    within_memory,
-)
+from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.gateways.needs import refuse_absent_files
 from natgauge.gateways.recipe import VARIABLE, Recipe, available, digest, load
 from natgauge.gateways.recipe_model import VERBS, GatewayLimits, Knobs
@@ -857,7 +851,10 @@ def test_a_table_of_its_own_holds_the_entries_of_one_gateway() -> None:
     recipe, alone = load("vpp-nat44-ed"), DeviceDemand(connections=1_000_000, phase1_seconds=1, held_at_most=9_000_000)
     beside = replace(alone, sharing=4)
     assert octets_needed(recipe, beside, {}, {}) == octets_needed(recipe, alone, {}, {}) == 400_000_000
-    assert within_memory(recipe, beside, 2**32).held_at_most == within_memory(recipe, alone, 2**32).held_at_most
+    assert (
+        limits.within_memory(recipe, beside, 2**32).held_at_most
+        == limits.within_memory(recipe, alone, 2**32).held_at_most
+    )
 
 
 # What people get to read who write recipes.
