@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import BinaryIO
 
@@ -51,8 +52,19 @@ def _new(path: Path, mode: int) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb")
 
 
+def whole_name(name: str) -> str:
+    """Return the name of the file that a partial file, which a killed process left, was to be; empty = it is none."""
+    found = re.fullmatch(r"(.+)\.[0-9]+\.new", name)
+    return found[1] if found else ""
+
+
 def remove(path: Path) -> None:
     """Remove a file and its partial files left by killed processes; do nothing where there are none."""
     path.unlink(missing_ok=True)
+    remove_partial(path)
+
+
+def remove_partial(path: Path) -> None:
+    """Remove the partial files of a file left by killed processes."""
     for partial in path.parent.glob(f"{path.name}.*.new"):
         partial.unlink(missing_ok=True)

@@ -66,16 +66,16 @@ class SimulatedSetting(MachineSetting):
 
     def __init__(self, name: str, paths: Sequence[str], module: str | None) -> None:
         super().__init__(name, paths, module)
-        self.held = {path.name: 1024 for path in self.paths}
+        self.held = dict.fromkeys(self.paths, 1024)
 
     def available(self) -> bool:
         return True
 
-    def values(self) -> dict[str, int]:
+    def values(self) -> dict[Path, int]:
         return dict(self.held)
 
     def _put(self, path: Path, value: int) -> None:
-        self.held[path.name] = value
+        self.held[path] = value
 
     def _remember(self, path: Path, value: int) -> None:
         """Nothing outlives a test."""

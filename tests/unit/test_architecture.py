@@ -97,18 +97,18 @@ MAY_IMPORT: dict[str, set[str]] = {
         "bounded_output", "core_work", "embedding", "errors", "files", "finding", "host", "inputs", "interruption",
         "plain_text", "system_errors", "table_memory", "words",
     },
-    "cleaning": {"errors", "host", "interruption", "labs"},
+    "cleaning": {"errors", "files", "host", "interruption", "labs"},
     "guest_building": {"errors", "host", "labs"},
     "new_recipe": {"errors", "foreign", "gateways", "labs", "plain_text", "words"},
     "gateways": {
-        "embedding", "errors", "foreign", "host", "inputs", "interruption", "labs", "port_blocks", "system_errors",
-        "table_memory", "toml_text", "words",
+        "embedding", "errors", "figure_text", "foreign", "host", "inputs", "interruption", "labs", "port_blocks",
+        "system_errors", "table_memory", "toml_text", "words",
     },
     "tester": {
         "agreement", "cleaning", "counts", "delays", "errors", "ethernet", "figure_text", "files", "finding",
         "foreign", "gateways", "host", "inputs", "labs", "paired", "statistics", "words",
     },
-    "setup": {"errors", "ethernet", "gateways", "host", "inputs", "labs", "port_blocks", "words"},
+    "setup": {"errors", "ethernet", "figure_text", "gateways", "host", "inputs", "labs", "port_blocks", "words"},
     "trial": {
         "agreement", "causes", "churn", "core_work", "counts", "delays", "errors", "ethernet", "figure_text",
         "files", "foreign", "gateways", "host", "inputs", "labs", "log_counts", "measurer", "modifiers",

@@ -103,12 +103,12 @@ def test_the_same_seed_gives_the_same_order(tmp_path: Path) -> None:
 def test_a_device_that_breaks_is_tried_twice_and_other_cells_go_on(tmp_path: Path, golden: Golden) -> None:
     benches = Benches(breaks={"linux-ipv4": BrokenError("linux-ipv4: does not come up: first cause")})
     state = campaign(tmp_path, benches)
-    golden(state.broken_devices)
+    golden(state.broken.devices)
     assert [device for device, _ in benches.cells].count("linux-ipv4") == 2
     found = status(tmp_path / "out")
     assert {bool(one.folder) for one in found.measurements if one.cell.startswith("nftables")} == {True}
     assert {one.broken for one in found.measurements if one.cell.startswith("linux")} == set(
-        state.broken_devices.values()
+        state.broken.devices.values()
     )
     assert sum(one.left for one in found.measurements) == 0
 

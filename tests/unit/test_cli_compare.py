@@ -18,6 +18,7 @@ from unittest.mock import Mock
 import pytest
 from tests.unit.fake_engine import CLEAN
 from tests.unit.golden import Golden
+from tests.unit.made_comparisons import BASELINE, compared, estimate
 from tests.unit.made_machine import Memory
 
 from natgauge.agreement.generated import ComparisonRequest, ComparisonResult
@@ -28,6 +29,8 @@ from natgauge.comparisons.by_slices import Contestants, RunningGateway
 from natgauge.errors import BrokenError, EndedBySignal, HostError
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host.settings import LocalSetting
+from natgauge.notes import Note, NoteWord
+from natgauge.reports.comparison import sentences
 from natgauge.trial import rounds
 
 #: ns a frame beyond the tester's own, by what an engine's contestant is called.
@@ -366,6 +369,51 @@ def test_the_exit_status_tells_whether_it_costs_more_than_it_may(
     assert run([*ASKED, "--fail-above", limit]) == status
     golden(capsys.readouterr().out.splitlines()[0])
     assert len(engine.rounds) == by_slices.BySlices.first_analysis
+
+
+@pytest.mark.parametrize(
+    ("above", "word", "doubted", "status"),
+    [
+        ((None, None), "mixed", "", 0),
+        ((None, None), "mixed", "b", 11),
+        ((None, None), "mixed", BASELINE, 11),
+        ((False, False), "mixed", "", 0),
+        ((False, False), "mixed", "b", 11),
+        ((True, False), "mixed", "b", 10),
+        ((True, False), "mixed", "a", 11),
+        ((True, True), "mixed", "a", 10),
+        ((True, True), "mixed", "a b", 11),
+        # Such a rate may be higher, and the cost lower; that of the baseline may make every cost higher.
+        ((None, None), "tester limited", "a", 11),
+        ((None, None), "tester limited", BASELINE, 0),
+        ((True, False), "tester limited", "a", 11),
+        ((True, False), "tester limited", BASELINE, 10),
+        ((False, False), "tester limited", "a", 0),
+        ((False, False), "tester limited", BASELINE, 11),
+        # What its queues did is part of the interval.
+        ((True, False), "queues", "a", 10),
+    ],
+)
+def test_an_answer_that_a_doubt_could_change_is_not_told_as_decided(
+    above: tuple[bool | None, bool | None], word: NoteWord, doubted: str, status: int
+) -> None:
+    """Seen: "No cost is more than 3 % above" in doubt, and status 0."""
+    fail_above = None if None in above else 0.03
+    a, b = above
+    # Costs of one quantity would be told in their order first.
+    record = compared([estimate("a", above=a), estimate("b", above=b, quantity="down")], fail_above=fail_above)
+    grave, slight = Note(word, "x", grade="answer"), Note(word, "x", grade="interval")
+    gateways = tuple(
+        one.model_copy(update={"doubts": dict.fromkeys(("up", "down"), (doubt,))})
+        for one in record.gateways
+        for doubt in [grave if one.label in doubted.split() else slight]
+    )
+    record = record.model_copy(update={"gateways": gateways})
+    assert record.decided
+    assert comparing.Compared(record, Path()).exit_status == status
+    (first, *_) = sentences(record)
+    if fail_above is not None:
+        assert (first.certainty == "sure") == (status != 11)
 
 
 @pytest.mark.parametrize(("cost", "verdict"), [(1.0, "undecided"), (2.0, "costs more")])

@@ -176,12 +176,27 @@ def test_csv_has_the_rows_of_the_table_as_columns_and_figures_in_full() -> None:
     one = result("nat", 400.123456789, 1, hash_size=512, source_port_count=64512)
     two = result("nat", 600.0, 2, hash_size=512, source_port_count=64512)
     first, second = lines_of(csv_table.table([one, two]))
-    assert list(first) == [*(each.column for each in rows([one, two])), "doubts in full", "no result"]
+    assert list(first) == [*(each.column for each in rows([one, two])), "bound", "doubts in full", "no result"]
     assert first["median"] == "400.123456789"
     assert (first["number of sessions"], first["frame size (octets)"]) == ("1000", "64")
     assert first["sessions per hash"] == "1.953125"
     assert float(second["relative scale-up"]) == pytest.approx(600 / (2 * 400.123456789))
     assert (first["relative scale-up"], first["share of plain forwarding (%)"], first["not compared"]) == ("", "", "")
+
+
+def test_csv_says_where_a_median_is_only_a_bound() -> None:
+    """Seen: a program read the median of a gateway that the tester limited as its rate."""
+
+    def searched(upper: float, **changed: Any) -> Result:
+        document = made([8.0], **changed).document()
+        return Result.from_document({**document, "repetitions": [{**document["repetitions"][0], "upper": upper}]})
+
+    most = searched(12.0, metric="connection-rate", doubts=[{"word": "time-out unknown", "text": "x"}])
+    between = searched(16.0, limited_by="time")
+    results = [made([10.0]), made([10.0, 20.0, 30.0], limited_by="tester"), most, between]
+    lines = lines_of(csv_table.table(results))
+    assert [line["bound"] for line in lines] == ["", ">= 10.0", "<= 12.0", "8.0 to 16.0"]
+    assert [float(line["median"]) for line in lines] == [10, 20, 8, 8]
 
 
 def test_csv_tells_doubts_and_what_is_not_compared() -> None:

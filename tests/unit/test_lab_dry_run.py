@@ -16,7 +16,7 @@ from tests.unit.golden import Golden
 from natgauge.cleaning import cleanup
 from natgauge.cli import lab, run
 from natgauge.host import capabilities
-from natgauge.labs.common import locks, marks, namespaces, processes
+from natgauge.labs.common import locks, machine_globals, marks, namespaces, processes
 from natgauge.labs.common import register as registers
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.register import Register
@@ -126,7 +126,17 @@ class Machine:
             (path / "gateway").mkdir(parents=True, exist_ok=True)
 
     def _partial(self, chance: random.Random) -> None:
-        (locks.made_folder("labs") / f"{chance.choice(NAMES)}.json.77.new").write_text("{")
+        match chance.choice(("labs", "namespaces", "settings", "uses")):
+            case "labs":
+                path = locks.made_folder("labs") / f"{chance.choice(NAMES)}.json"
+            case "namespaces":
+                path = locks.made_folder("namespaces") / f"ng-{chance.choice(NAMES)}-gateway"
+            case "settings":
+                locks.made_folder("settings")
+                path = machine_globals.file_of(str(self.root / chance.choice(NAMES)))
+            case _:
+                path = locks.made_folder("uses") / "a.uses"
+        path.with_name(f"{path.name}.77.new").write_text("{")
 
     def _damaged(self, chance: random.Random) -> None:
         if chance.random() < 0.15:

@@ -327,6 +327,37 @@ def test_an_unfinished_write_does_not_harm_the_register(root: Path) -> None:
     assert _left() == []
 
 
+@pytest.mark.parametrize("content", ["", "1", None], ids=["empty", "begun", "whole"])
+def test_a_mark_that_was_being_written_goes_with_its_lab(root: Path, content: str | None) -> None:
+    register = _begin()
+    register.record("namespace", name="ng-x-gateway")
+    register.release()
+    folder = locks.made_folder("namespaces")
+    for name in ("ng-x-gateway", "ng-x-gateway2"):
+        (folder / f"{name}.1.new").write_text(marks.cookie() if content is None else content)
+    assert root.exists()
+    assert marks.names() == ()
+    cleanup.clean({"x"})
+    assert [path.name for path in folder.iterdir()] == ["ng-x-gateway2.1.new"]
+
+
+def test_what_killed_runs_wrote_of_no_lab_goes_once_nobody_holds_a_lock(root: Path) -> None:
+    assert root.exists()
+    partial: dict[locks.Subfolder, str] = {
+        "guests": "kvm", "namespaces": "ng-x-gateway", "settings": "0a", "uses": "a.uses",
+    }  # fmt: skip
+    paths = [locks.made_folder(name) / f"{of}.1.new" for name, of in partial.items()]
+    for path in paths:
+        path.write_text("")
+        path.with_name("precious").write_text("of others")
+    lock = locks.Lock("port", "a port")
+    lock.take()
+    assert done(cleanup._of_partial(Gone())) == []
+    lock.release()
+    assert sorted(done(cleanup._of_partial(Gone()))) == [f"deleted {path}" for path in paths]
+    assert all(path.with_name("precious").exists() for path in paths)
+
+
 def test_a_run_killed_before_it_made_anything_leaves_a_lock_that_is_cleaned(root: Path) -> None:
     assert root.exists()
     folder = locks.made_folder("labs")

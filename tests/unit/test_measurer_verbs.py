@@ -214,7 +214,7 @@ def test_source_addresses_and_ports_on_a_wire_are_compared_with_a_pool_that_is_k
     ranges = {"source_addresses": "2001:2::2-2001:2::5", "source_ports": "1024-26023", "destination_ports": "1-4"}
     check("connection-rate", "jool-nat64", **wire, **ranges)
     check("connection-rate", "jool-nat64", **wire, **ranges, pool="203.0.113.1-203.0.113.2")
-    with pytest.raises(UsageError, match="1 outside addresses have 64512"):
+    with pytest.raises(UsageError, match="1 outside address has 64512"):
         check("connection-rate", "jool-nat64", **wire, **ranges, pool="203.0.113.1-203.0.113.1")
 
 

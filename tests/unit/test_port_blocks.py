@@ -169,7 +169,7 @@ def test_hosts_that_need_two_blocks_each_are_refused_where_there_is_one_for_each
     plan("cgn-port-blocks", connections=300 * 128, source_addresses=hosts)
     with pytest.raises(UsageError, match="need 2 blocks of 128 ports for each host") as refused:
         plan("cgn-port-blocks", connections=300 * 129, source_addresses=hosts)
-    assert "1 outside addresses have them for 252 hosts" in str(refused.value)
+    assert "1 outside address has them for 252 hosts" in str(refused.value)
     assert "(--outside-addresses 2)" in str(refused.value)
     plan("cgn-port-blocks", connections=300 * 129, source_addresses=hosts, outside_addresses=2)
 

@@ -1132,7 +1132,7 @@ def test_the_time_out_of_an_established_connection_is_not_that_of_one_that_was_c
     """Seen: one subscriber was said to take 72,000 connections, those that it opens in an idle time-out of 7200 s."""
     chosen = {"connections": 50_000, "udp_timeout": 7200}
     ask_and_plan({"subscriber": profile(tmp_path, 10, 1, 1, connections=10, more="transport = 'tcp'\n"), **chosen})
-    with pytest.raises(UsageError, match=r"1 subscribers take \d+, the ranges hold 64512 four tuples"):
+    with pytest.raises(UsageError, match=r"1 subscriber takes \d+, the ranges hold 64512 four tuples"):
         ask_and_plan({"subscriber": profile(tmp_path, 10, 1, 1, connections=10), **chosen})
 
 

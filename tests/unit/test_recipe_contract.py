@@ -18,6 +18,7 @@ from tests.unit.made_machine import Memory
 from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.gateways import gateway as driver
+from natgauge.gateways import limits
 from natgauge.gateways.chain import Chain
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
@@ -779,7 +780,7 @@ def test_a_mapping_for_all_remote_endpoints_takes_a_port_for_each_source_address
     """100,000 connections of 4 addresses to 4 ports passed, and Jool's pool has 64,512 ports."""
     jool = load("jool-nat64")
     plan = DeviceDemand(connections=100_000, phase1_seconds=1, remote_endpoints=4, inside_endpoints=100_000)
-    with pytest.raises(UsageError, match="need up to 100000 outside ports, 1 outside addresses have 64512") as refused:
+    with pytest.raises(UsageError, match="need up to 100000 outside ports, 1 outside address has 64512") as refused:
         refuse_unfit(jool, plan, {})
     assert "use at most 64512 source addresses x ports, or fewer connections" in str(refused.value)
     refuse_unfit(jool, replace(plan, inside_endpoints=64_512), {})
@@ -808,6 +809,25 @@ def test_more_sources_than_the_pool_has_are_refused(golden: Golden) -> None:
         refuse_unfit(load("tayga-nat64"), plan, {})
 
 
+@pytest.mark.parametrize(
+    ("name", "plan"),
+    [
+        ("nftables-nat44", DeviceDemand(connections=70_000, phase1_seconds=1)),
+        ("pasta-nat44", DeviceDemand(connections=70_000, phase1_seconds=1, inside_endpoints=70_000)),
+        ("vpp-det44", DeviceDemand(connections=9_000, phase1_seconds=1)),
+        ("cgn-port-blocks", DeviceDemand(connections=1, phase1_seconds=1, source_addresses=70_000)),
+        ("cgn-port-blocks", DeviceDemand(connections=60_000, phase1_seconds=1)),
+    ],
+)
+def test_what_there_is_one_of_is_told_in_the_singular(name: str, plan: DeviceDemand) -> None:
+    with pytest.raises(UsageError) as raised:
+        refuse_unfit(load(name), plan, {})
+    assert re.search(r"\b1 (inside host|outside address|remote endpoint|source address|port)\b", str(raised.value))
+    assert not re.search(
+        r"(?<![\d.,])1 (\w+ )?(addresses|blocks|connections|endpoints|hosts|ports)\b", str(raised.value)
+    )
+
+
 def test_memory_is_reckoned_before_it_is_gone(golden: Golden) -> None:
     recipe = load("nftables-nat44")
     plan = DeviceDemand(connections=1_000_000, phase1_seconds=1)
@@ -817,6 +837,24 @@ def test_memory_is_reckoned_before_it_is_gone(golden: Golden) -> None:
     with golden.raises(HostError):
         refuse_short_memory(recipe, plan, needed, 476 * 2**20)
     assert octets_needed(load("linux-ipv4"), plan, {}, {}) == 0
+
+
+def test_gateways_that_share_a_table_need_memory_for_the_entries_of_all(golden: Golden) -> None:
+    recipe, plan = load("nftables-nat44"), DeviceDemand(connections=1_000_000, phase1_seconds=1, sharing=4)
+    needed = octets_needed(recipe, plan, {}, {})
+    assert needed == 4 * 384_000_000
+    with golden.raises(HostError):
+        refuse_short_memory(recipe, plan, needed, 2**30)
+
+
+def test_a_table_of_its_own_holds_the_entries_of_one_gateway() -> None:
+    recipe, alone = load("vpp-nat44-ed"), DeviceDemand(connections=1_000_000, phase1_seconds=1, held_at_most=9_000_000)
+    beside = replace(alone, sharing=4)
+    assert octets_needed(recipe, beside, {}, {}) == octets_needed(recipe, alone, {}, {}) == 400_000_000
+    assert (
+        limits.within_memory(recipe, beside, 2**32).held_at_most
+        == limits.within_memory(recipe, alone, 2**32).held_at_most
+    )
 
 
 # What people get to read who write recipes.
@@ -939,11 +977,39 @@ def test_a_machine_setting_goes_back_to_what_was_found_first(tmp_path: Path) -> 
     setting = LocalSetting("table_size", [path], memory=lambda: memory)
     setting.write(300)
     setting.write(200)
-    assert setting.values() == {"limit": 200}
+    assert setting.values() == {path: 200}
     setting.release()
     assert path.read_text() == "200", "the lab restores it"
     memory.undo()
     assert path.read_text() == "100"
+
+
+def test_a_machine_setting_keeps_files_of_one_name_apart(tmp_path: Path) -> None:
+    paths, memory = [tmp_path / folder / "max" for folder in "ab"], Memory()
+    for path, value in zip(paths, ("100", "900"), strict=True):
+        path.parent.mkdir()
+        path.write_text(value)
+    setting = LocalSetting("table_size", paths, memory=lambda: memory)
+    assert setting.read() == 100, "the smallest counts"
+    setting.write(1000)
+    setting.release()
+    memory.undo()
+    assert [path.read_text() for path in paths] == ["100", "900"]
+
+
+@pytest.mark.usefixtures("machine")
+def test_files_of_one_name_are_reported_by_their_paths() -> None:
+    recipe = load("nftables-nat44")
+    timeout = recipe.knobs.udp_timeout
+    assert timeout
+    alike = ("/proc/sys/net/netfilter/a/age", "/proc/sys/net/netfilter/b/age")
+    knobs = recipe.knobs.model_copy(update={"udp_timeout": timeout.model_copy(update={"paths": alike})})
+    gateway = Gateway(recipe.model_copy(update={"knobs": knobs}), FakeDevice())
+    with gateway:
+        gateway.prepare(PLAN)
+        gateway.start()
+        files = gateway.settings().files
+    assert {*alike, "nf_conntrack_max"} <= files.keys()
 
 
 def test_lowering_waits_for_nobody_but_is_refused_while_another_relies(tmp_path: Path, golden: Golden) -> None:

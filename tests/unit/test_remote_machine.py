@@ -84,14 +84,30 @@ def test_a_setting_is_read_written_and_restored(
     setting = machine.setting("table", [str(path) for path in paths], None)
     assert setting.available()
     assert setting.read() == 50
-    assert setting.values() == {"max": 100, "buckets": 50}
+    assert setting.values() == dict(zip(paths, (100, 50), strict=True))
     setting.write(700)
     setting.write(900)
-    assert setting.values() == {"max": 900, "buckets": 900}
+    assert setting.values() == dict.fromkeys(paths, 900)
     # The first value counts, however often it was set.
     golden([says for _, says in log])
     undone(log)
     assert [path.read_text() for path in paths] == ["100\n", "50\n"]
+
+
+def test_files_of_one_name_in_several_folders_are_all_read_and_restored(
+    machine: RemoteMachine, log: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    paths = [tmp_path / folder / "max" for folder in "ab"]
+    for path, value in zip(paths, (100, 900), strict=True):
+        path.parent.mkdir()
+        path.write_text(f"{value}\n")
+    setting = machine.setting("table", [str(path) for path in paths], None)
+    assert setting.read() == 100
+    setting.write(1000)
+    paths[0].write_text("300\n")
+    assert "was 1000" in setting.found_changed()
+    undone(log)
+    assert [path.read_text() for path in paths] == ["100\n", "900\n"]
 
 
 def test_a_value_is_written_down_before_it_changes(machine: RemoteMachine, tmp_path: Path) -> None:

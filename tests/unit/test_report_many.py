@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ from tests.unit.campaigning import PLAN, Benches, Dies, Killed, campaign, quick_
 from tests.unit.golden import Golden
 from tests.unit.made_results import keep, made, with_interval
 
+from natgauge.campaigns.status import status
 from natgauge.cli import run
 from natgauge.errors import BrokenError
 from natgauge.notes import Note
 from natgauge.records.measurement import Result
-from natgauge.records.store import Store
+from natgauge.records.store import JOURNAL, JOURNAL_SCHEMA, Store
 from natgauge.reports import markdown, text
 from natgauge.reports.collected import Stored, StoredResults
 from natgauge.reports.failures import BrokenMeasurement, broken_of, lacks_of, without_result, without_result_yet
@@ -185,6 +187,28 @@ def test_what_broke_of_a_campaign_is_in_the_report(tmp_path: Path, capsys: pytes
         assert "nftables-nat44" not in line
     stored = StoredResults((), (), campaigns=(tmp_path / "out",))
     assert {each.cause for each in broken_of(stored, lacks_of(stored))} == {"linux-ipv4: does not come up"}
+
+
+@pytest.mark.parametrize("first", ["measurement", "device"])
+def test_status_and_report_name_one_cause_of_what_broke_twice(tmp_path: Path, first: str) -> None:
+    campaign(tmp_path, Benches(breaks={"linux-ipv4": BrokenError("does not come up")}))
+    journal = tmp_path / "out" / JOURNAL
+    cell = {"cell": "linux-ipv4-connections-1000", "schema": JOURNAL_SCHEMA, "event": "broken", "at": 1e9}
+    nothing = {"trials": 0, "octets": 0, "rounds": 0, "round_octets": 0}
+    measurement = {
+        "scope": "measurement",
+        "measurement": "throughput",
+        "repetition": 1,
+        "stored": nothing,
+        "cause": "A",
+    }
+    alone = json.dumps({**cell, **measurement})
+    lines = [line for line in journal.read_text().splitlines() if '"linux-ipv4' not in line]
+    device = json.dumps({**cell, "scope": "device", "device": "linux-ipv4", "cause": "B"})
+    journal.write_text("\n".join([*lines, *((alone, device) if first == "measurement" else (device, alone))]) + "\n")
+    stored = StoredResults((), (), campaigns=(tmp_path / "out",))
+    shown = {each.cause for each in broken_of(stored, lacks_of(stored))}
+    assert shown == {one.broken for one in status(tmp_path / "out").measurements if one.broken} == {"B"}
 
 
 @pytest.mark.parametrize("conditions", ["same", "others"])

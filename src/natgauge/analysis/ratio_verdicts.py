@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Final
 
+from natgauge.known_doubts import known
 from natgauge.notes import Note, NoteWord
 from natgauge.records.comparison import ComparisonRecord, CostVerdict, RatioEstimate
 
 #: An interval around 1 says that there is no difference if it ends within so many times `resolve` from 1: one of half
 #: the width `resolve` does so wherever it lies.
 _WITHIN: Final = 2.0
+#: Words of doubts whose shares the interval of a ratio contains (`comparisons.searched.most_too_high`).
+_IN_INTERVAL: Final = frozenset({"queues", "short trials"})
 #: Words of notes on what ended the rounds of a comparison before its answer.
 ENDS: Final = ("ended early", "time used up")
 
@@ -100,3 +104,35 @@ def grave_doubts(record: ComparisonRecord, estimates: Sequence[RatioEstimate]) -
     of_baseline = [note for one in estimates for note in record.baseline.doubts.get(one.quantity, ())]
     found = [*doubts_of_all(record), *of_baseline, *(note for one in estimates for note in doubts_of(record, one))]
     return tuple(dict.fromkeys(note.word for note in found if note.grade == "answer"))
+
+
+def doubts_of_answer(record: ComparisonRecord) -> tuple[NoteWord, ...]:
+    """Return the words of the doubts that could change the answer; empty also where one cost above the limit has none.
+
+    One cost above the limit is an answer whatever the others are.
+    """
+    each = [_changing(record, one) for one in record.estimates if one.above or not record.above]
+    return () if record.above and not all(each) else tuple(dict.fromkeys(itertools.chain.from_iterable(each)))
+
+
+def _changing(record: ComparisonRecord, estimate: RatioEstimate) -> list[NoteWord]:
+    """The words of the doubts that leave open the end of a ratio, "low" or "high", from which its answer follows."""
+    sides: dict[CostVerdict | bool | None, str] = {
+        True: "low",
+        "costs more": "low",
+        False: "high",
+        "costs less": "high",
+    }
+    answer = estimate.verdict if record.fail_above is None else estimate.above
+    needed = {sides[answer]} if answer in sides else {"low", "high"}
+    of_baseline = record.baseline.doubts.get(estimate.quantity, ())
+    # A rate that may be higher leaves open how little its gateway costs, and how much another one costs against it.
+    opened = [(note, {"at least": "low", "at most": "high"}) for note in doubts_of(record, estimate)]
+    opened += [(note, {"at least": "high", "at most": "low"}) for note in of_baseline]
+    return [
+        note.word
+        for note, by in opened
+        if note.grade == "answer"
+        and note.word not in _IN_INTERVAL
+        and by.get(known(note.word).leaves) not in {"low", "high"} - needed
+    ]

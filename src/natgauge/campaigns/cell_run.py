@@ -45,7 +45,7 @@ MOST_ATTEMPTS: Final = 1000
 def is_open(state: CampaignState, point: PlannedCell, measurement: CellMeasurement) -> bool:
     """Whether there is still something to measure."""
     known = state.measurement(point.name, measurement.name)
-    broken = state.broken(point.name, point.device, measurement.name)
+    broken = state.broken.cause(point.name, point.device, measurement.name)
     return not (broken or known.folder or known.is_done(measurement.repeat, measurement.most_repetitions))
 
 

@@ -222,7 +222,7 @@ class Session:
             return
         cause = ""
         if not known.is_done(measurement.repeat, measurement.most_repetitions):
-            cause = self.state.broken(point.name, point.device, measurement.name)
+            cause = self.state.broken.cause(point.name, point.device, measurement.name)
         written = write_result(evidence, point, measurement, known, cause)
         self.append_line("result", cell=point.name, measurement=measurement.name, folder=written, cause=cause)
 

@@ -12,8 +12,6 @@ from natgauge.campaigns.evidence import EVIDENCE, NO_EVIDENCE, EvidenceLines, Ex
 from natgauge.campaigns.journal import JournalLine, entries, entry_of
 from natgauge.campaigns.journal_lines import (
     REMEDY,
-    CellBroken,
-    DeviceBroken,
     MeasurementBroken,
     RepetitionLine,
     ResultLine,
@@ -25,6 +23,7 @@ from natgauge.errors import UsageError
 from natgauge.procedures.kit.repetitions import is_enough
 from natgauge.procedures.kit.settings import LEAST_AUTO_REPETITIONS, Repeat
 from natgauge.procedures.kit.time_budget import TIME
+from natgauge.records.campaign import Broken
 from natgauge.records.store import JOURNAL
 
 #: Events of a cell before which its trial has ended; before any other event, the trial was ended.
@@ -39,7 +38,6 @@ class MeasurementState:
         ended: repetitions in order.
         stored: how much of the evidence counts: that of these repetitions, and of the one in which it broke.
         folder: folder of the result, below the campaign's; empty = there is none yet.
-        broken: first reason why the measurement cannot continue; empty = it can.
         around: seconds that its repetitions took beside their own: to make a lab, to start a device.
     """
 
@@ -47,7 +45,6 @@ class MeasurementState:
     stored: Extent = field(default_factory=Extent)
     folder: str = ""
     partial: bool = False
-    broken: str = ""
     around: float = 0.0
     _of_ended: Extent = field(default_factory=Extent)
 
@@ -59,14 +56,12 @@ class MeasurementState:
         self._of_ended = self.stored
 
     def take_broken(self, line: MeasurementBroken) -> None:
-        """Note why it cannot continue."""
+        """Note what is stored of the repetition in which it broke."""
         self._store(line)
-        self.broken = self.broken or line.cause
 
     def retry(self) -> None:
-        """Forget why it could not continue, so that its next repetition begins again."""
-        if self.broken:
-            self.broken, self.stored = "", self._of_ended
+        """Forget the repetition in which it broke, so that it begins again."""
+        self.stored = self._of_ended
         if self.partial:
             self.folder, self.partial = "", False
 
@@ -100,8 +95,7 @@ class CampaignState:
     """
 
     measurements: dict[tuple[str, str], MeasurementState] = field(default_factory=dict)
-    broken_cells: dict[str, str] = field(default_factory=dict)
-    broken_devices: dict[str, str] = field(default_factory=dict)
+    broken: Broken = field(default_factory=Broken)
     running: dict[str, JournalLine] = field(default_factory=dict)
     workers: set[str] = field(default_factory=set)
     trials: int = 0
@@ -155,10 +149,7 @@ class CampaignState:
             case ResultLine():
                 known = self.measurement(line.cell, line.measurement)
                 known.folder, known.partial = line.folder, bool(line.cause)
-            case CellBroken():
-                self.broken_cells.setdefault(line.cell, line.cause)
-            case DeviceBroken():
-                self.broken_devices.setdefault(line.device, line.cause)
+        self.broken.take(entry)
 
     def line_of(self, event: str, fields: Mapping[str, Any]) -> tuple[JournalLine, EvidenceLines]:
         """Return the next line of the journal, and the lines that go with it to the files of evidence."""
@@ -169,19 +160,9 @@ class CampaignState:
 
     def _retry(self, line: RetriedLine) -> None:
         """Broken measurements begin their repetition again; results that lack repetitions are written again."""
-        freed = {cell for device in line.devices if device in self.broken_devices for cell in line.devices[device]}
-        for device in line.devices:
-            self.broken_devices.pop(device, None)
-        for cell in line.cells:
-            self.broken_cells.pop(cell, None)
-        for (cell, _), known in self.measurements.items():
+        freed = {cell for device in line.devices if device in self.broken.devices for cell in line.devices[device]}
+        for own, known in self.measurements.items():
             # In other cells of a device that is tried again, only what broke with it goes on.
-            by_device = cell in freed and not (known.broken or cell in self.broken_cells)
-            if cell in line.cells or by_device:
+            by_device = own[0] in freed and not (own in self.broken.measurements or own[0] in self.broken.cells)
+            if own[0] in line.cells or by_device:
                 known.retry()
-
-    def broken(self, cell: str, device: str, measurement: str) -> str:
-        """Reason why a measurement cannot go on; empty = it can."""
-        known = self.measurements.get((cell, measurement))
-        own = "" if known is None else known.broken
-        return self.broken_devices.get(device) or self.broken_cells.get(cell) or own

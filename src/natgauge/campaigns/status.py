@@ -118,7 +118,7 @@ def _measurement(state: CampaignState, cell: CampaignCell, measurement: Campaign
         unit=first.result.unit if first else "",
         folder=known.folder,
         # A device may break after some of its measurements have ended.
-        broken="" if has_all else state.broken(cell.name, cell.device, measurement.name),
+        broken="" if has_all else state.broken.cause(cell.name, cell.device, measurement.name),
         bounds=tuple(is_rate and one.limited_by in NO_DEVICE for one in complete),
         sending=_sending(first) if first else "",
         cut_off_bounds=tuple((one.value, one.upper) for one in every if is_rate and one.limited_by == TIME),

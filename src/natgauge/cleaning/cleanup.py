@@ -10,13 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from natgauge.errors import BrokenError, NatgaugeError
+from natgauge.files import whole_name
 from natgauge.host import process_files
 from natgauge.interruption import uninterrupted
-from natgauge.labs.common import locks, marks, namespaces, processes, undoing
-from natgauge.labs.common.locks import InUseError, Lock
+from natgauge.labs.common import locks, machine_globals, marks, namespaces, processes, undoing
+from natgauge.labs.common.locks import InUseError, Lock, Subfolder
 from natgauge.labs.common.register import Register, read, refuse_hidden, registered
 from natgauge.labs.common.undoing import Decision, Deed, Gone, Left, Tell, deed
 
@@ -32,8 +33,8 @@ _NAME_OCTETS: Final = 15
 _COMMAND_WORDS: Final = 4
 #: Names of at most this many processes of a stray namespace are listed.
 _MOST_NAMES: Final = 5
-#: Ends of names in the folder of labs: registers, locks, and partial files of registers (natgauge.files.replace).
-_REGISTER, _LOCK, _PARTIAL = ".json", ".lock", ".new"
+#: Ends of names in the folder of labs: registers and locks.
+_REGISTER, _LOCK = ".json", ".lock"
 
 State = Literal["in use", "kept", "left behind"]
 
@@ -138,6 +139,7 @@ def decide(only: Collection[str] | None = None, *, strays: bool = False) -> list
         return labs
     others: list[Callable[[], Iterable[Decision]]] = [
         partial(_of_ownerless, present, gone),
+        partial(_of_partial, gone),
         partial(_of_marks, gone),
         partial(_of_files, gone),
         _of_locks,
@@ -373,6 +375,24 @@ def _of_strays(present: Sequence[str], gone: Gone, *, doomed: bool) -> Iterable[
 # Files of natgauge that belong to no lab: what killed runs left.
 
 
+def _of_partial(gone: Gone) -> Iterable[Decision]:
+    """Decide that partial files of marks, settings, used ports and guests go; whoever writes one holds a lock."""
+    folders = [path for name in get_args(Subfolder) if name != "labs" and not (path := locks.folder(name)).is_symlink()]
+    found = [path for folder in folders for path in sorted(folder.glob("*.new")) if whole_name(path.name)]
+    # After the list is made: what a process writes that takes its lock later is not in it.
+    if any(lock.is_held() for lock in locks.every()):
+        return
+    followed = {*gone.marks, *(machine_globals.file_of(setting).name for _, setting in gone.settings)}
+    for path in found:
+        if whole_name(path.name) not in followed:
+            yield Decision((_deletion(path),), partial(_unlink_present, path))
+
+
+def _unlink_present(path: Path, tell: Tell) -> None:
+    if os.path.lexists(path):
+        _unlink(path, tell)
+
+
 def _of_marks(gone: Gone) -> Iterable[Decision]:
     """Decide that marks go whose namespaces are gone; a lab in use may be about to give its namespace the name."""
     if any(lock.is_held() for lock in locks.every()):
@@ -428,8 +448,8 @@ def _lab_of(path: Path) -> str | None:
         return path.name if locks.is_name(path.name) else None
     if path.name.endswith(_LOCK):
         return path.name.removesuffix(_LOCK)
-    name, dot, _ = path.name.partition(f"{_REGISTER}.")
-    return name if dot and path.name.endswith(_PARTIAL) else None
+    register = whole_name(path.name)
+    return register.removesuffix(_REGISTER) if register.endswith(_REGISTER) else None
 
 
 def _is_folder(path: Path) -> bool:

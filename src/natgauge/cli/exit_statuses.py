@@ -31,7 +31,7 @@ EXIT_STATUSES: Final = (
     ExitStatus(4, "engine, lab or device failed"),
     ExitStatus(5, "a result cannot be compared or decided", ("audit", "diff", "size", "measure", "run")),
     ExitStatus(10, "a gateway costs more than --fail-above", ("compare",)),
-    ExitStatus(11, "undecided after --most-seconds", ("compare",)),
+    ExitStatus(11, "undecided after --most-seconds, or in doubt", ("compare",)),
     ExitStatus(12, "a gateway fails a requirement of --fail-on", ("audit",)),
     ExitStatus(13, "a result does not meet --at-least or --at-most", ("measure", "run")),
     ExitStatus(129, "ended by SIGHUP; labs are undone"),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
 from natgauge.analysis.own_work import log_work
-from natgauge.analysis.ratio_verdicts import is_decided, is_narrow
+from natgauge.analysis.ratio_verdicts import doubts_of_answer, is_decided, is_narrow
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.method import ComparisonMethod, Findings, NotMadeAgainError
@@ -70,10 +70,10 @@ class Compared:
 
     @property
     def exit_status(self) -> int:
-        """0 = decided, no gateway above --fail-above; 10 = a gateway is above; 11 = undecided."""
-        if self.result.above:
-            return ABOVE
-        return 0 if self.result.decided else UNDECIDED
+        """0 = decided, no gateway above --fail-above; 10 = a gateway is above; 11 = undecided, or in doubt."""
+        if doubts_of_answer(self.result):
+            return UNDECIDED
+        return ABOVE if self.result.above else 0 if self.result.decided else UNDECIDED
 
 
 def compare(

@@ -10,6 +10,7 @@ from typing import Protocol, Self
 
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.errors import BrokenError, NatgaugeError
+from natgauge.gateways.limits import shares_table
 from natgauge.gateways.recipe import Recipe
 from natgauge.notes import Note
 from natgauge.procedures.kit.time_budget import TimeBudget
@@ -53,8 +54,7 @@ def sharing(recipes: Iterable[Recipe]) -> int:
 
     The table gets that many times the buckets, so that each gateway has the buckets that it has alone.
     """
-    knobs = [recipe.knobs.hash_size for recipe in recipes]
-    return max(1, sum(knob is not None and knob.scope == "machine" for knob in knobs))
+    return max(1, sum(map(shares_table, recipes)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,6 +22,7 @@ class DeviceSettings:
     """Programs and settings of a device, which RFC 9693 section 6 requires to be reported with every result.
 
     Attributes:
+        files: values of settings that are files, by file name; by path where several files have one name.
         of_host: values that settings of the whole machine had before, of those that the user did not choose.
         own_timeout: seconds for which it kept a UDP connection with frames both ways before natgauge set its time-out;
             None = it was not set, or the user chose it.
@@ -144,14 +145,14 @@ class DeviceKnobs:
         """Return the last value of a knob before natgauge set it first; None = it was not set."""
         return self._own.get(_place(self._knobs[name])) if name in self._knobs else None
 
-    def files(self) -> dict[str, int]:
-        """Return the values of knobs that are files, by file name."""
+    def files(self) -> dict[Path, int]:
+        """Return the values of knobs that are files."""
         paths = [path for knob in self._knobs.values() for path in knob.paths]
         # One snippet for all, which prints a line for each: every snippet is a shell of its own over there.
         each = f'for file in {" ".join(paths)}; do value=$(cat "$file"); echo $value; done'
         lines = self._run("read", each).stdout.splitlines() if paths else []
         return {
-            Path(path).name: self._number("read", line)
+            Path(path): self._number("read", line)
             for path, line in zip_longest(paths, lines[: len(paths)], fillvalue="")
         }
 

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from string import Template
 from typing import Final, NoReturn, Self
 
@@ -261,17 +263,18 @@ class Gateway:
         """Return programs and settings, read back from the device."""
         if self._demand is None:
             raise RuntimeError("prepare the gateway before its settings are read")
-        files: dict[str, int] = {}
+        files: dict[Path, int] = {}
         for machine in self._machine.values():
             files |= machine.values()
         files |= self._knobs.files()
+        alike = Counter(path.name for path in files)
         knobs = {name: knob.read() for name, knob in self._machine.items()} | self._knobs.read()
         return DeviceSettings(
             self.recipe.name,
             self.version(),
             self._demand.connections,
             knobs,
-            files,
+            {path.name if alike[path.name] == 1 else str(path): value for path, value in files.items()},
             dict(self._found),
             {name: value for name, value in self._machine_found().items() if name not in self._wishes.named()},
             own_timeout=self._own_timeout(),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from natgauge.errors import HostError, UsageError
+from natgauge.figure_text import with_noun
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import DeviceOptions
 from natgauge.words import TcpState, Transport
@@ -51,7 +52,7 @@ class DeviceDemand:
         fills_table: the measurement looks for the table's own limit, so that limit is neither raised nor refused as too
             small.
         sharing: number of gateways that run in parallel, each with `connections` connections, whose entries share the
-            buckets of one table.
+            buckets of one table; of no meaning for a gateway that has a table of its own.
         port_sets: how the source addresses, each a subscriber, share outside addresses; None where they do not.
         expires: whether connections are to time out, so that a time-out that natgauge chooses is hardly longer than
             needed.
@@ -94,6 +95,17 @@ class DeviceDemand:
         return self.phase1_seconds + self.after_seconds
 
 
+def shares_table(recipe: Playable) -> bool:
+    """Whether the gateway's entries are in a hash table that its whole machine has once."""
+    return recipe.knobs.hash_size is not None and recipe.knobs.hash_size.scope == "machine"
+
+
+def _entries(recipe: Playable, demand: DeviceDemand, connections: int) -> int:
+    """Entries of so many connections of each gateway, in the table of this one."""
+    sharing = demand.sharing if shares_table(recipe) else 1
+    return connections * sharing * recipe.limits.entries_per_connection
+
+
 def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, present: Mapping[str, int]) -> dict[str, int]:
     """Return values for the knobs, as an operator who expects this many connections would set them.
 
@@ -106,7 +118,7 @@ def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, presen
     if demand.as_found:
         return wishes.named()
     lasting = max(demand.needed_seconds, demand.longest_seconds)
-    entries = demand.most_held * demand.sharing * recipe.limits.entries_per_connection
+    entries = _entries(recipe, demand, demand.most_held)
     chosen = {
         "table_size": demand.most_held + max(SPARE_CONNECTIONS, demand.most_held // 16),
         "hash_size": 1 << (entries - 1).bit_length(),
@@ -143,8 +155,8 @@ def refuse_unfit(recipe: Playable, demand: DeviceDemand, values: Mapping[str, in
     most = recipe.limits.source_addresses
     if most is not None and demand.source_addresses > most:
         raise UsageError(
-            f"{recipe.name}: {demand.source_addresses} source addresses planned, it serves at most {most}; use fewer "
-            "addresses and more ports"
+            f"{recipe.name}: {with_noun(demand.source_addresses, 'source addresses')} planned, it serves at most "
+            f"{most}; use fewer addresses and more ports"
         )
     # Its remedy is more outside addresses, which serve no further host where hosts have a limit.
     _refuse_small_blocks(recipe, demand)
@@ -156,7 +168,7 @@ def _refuse_small_table(recipe: Playable, demand: DeviceDemand, size: int | None
         more = "" if needed == demand.connections else f", {needed} with those that a trial opens beyond them"
         fewer = "fewer connections" if not more else "open fewer"
         raise UsageError(
-            f"{recipe.name}: {demand.connections} connections planned{more}, its table holds {size}; give a table size "
+            f"{recipe.name}: {_connections(demand)} planned{more}, its table holds {size}; give a table size "
             f"of at least {needed} or {fewer} (RFC 9693 section 4.4)"
         )
 
@@ -183,11 +195,13 @@ def _refuse_small_pool(recipe: Playable, demand: DeviceDemand) -> None:
     ports = demand.outside_addresses * (last - first + 1)
     # The least that any mapping takes.
     needed = math.ceil(demand.connections / demand.remote_endpoints)
-    said = f"{demand.connections} connections to {demand.remote_endpoints} remote endpoints need {needed} outside ports"
+    endpoints = with_noun(demand.remote_endpoints, "remote endpoints")
+    said = f"{_connections(demand)} to {endpoints} need {with_noun(needed, 'outside ports')}"
     remedy = "fewer connections"
     if mapping == "address-and-port-dependent":
         said += " each"
-        remedy = f"at least {math.ceil(demand.connections / ports)} remote endpoints (destination addresses x ports)"
+        least = with_noun(math.ceil(demand.connections / ports), "remote endpoints")
+        remedy = f"at least {least} (destination addresses x ports)"
     elif demand.fills_table:
         # The end of the ports is a result as well.
         pass
@@ -198,14 +212,11 @@ def _refuse_small_pool(recipe: Playable, demand: DeviceDemand) -> None:
         # A source address and port has one outside port, whatever the destination. How many of them the connections
         # have depends on their order.
         needed = min(demand.connections, demand.inside_endpoints)
-        said = f"{demand.connections} connections of {demand.inside_endpoints} source addresses x ports need up to "
-        said += f"{needed} outside ports"
+        said = f"{_connections(demand)} of {demand.inside_endpoints} source addresses x ports need up to "
+        said += with_noun(needed, "outside ports")
         remedy = f"at most {ports} source addresses x ports, or fewer connections"
     if needed > ports:
-        raise UsageError(
-            f"{recipe.name}: {said}, {demand.outside_addresses} outside addresses have {ports}; use {remedy} (RFC 9693 "
-            "section 3.2)"
-        )
+        raise UsageError(f"{recipe.name}: {said}, {_outside(demand)} {ports}; use {remedy} (RFC 9693 section 3.2)")
 
 
 def _refuse_small_blocks(recipe: Playable, demand: DeviceDemand) -> None:
@@ -221,8 +232,8 @@ def _refuse_small_blocks(recipe: Playable, demand: DeviceDemand) -> None:
     looks_for_connections = demand.fills_table and not demand.counts_hosts
     if demand.source_addresses > number and not (looks_for_connections and not blocks.deterministic):
         raise UsageError(
-            f"{recipe.name}: {demand.source_addresses} inside hosts need a block of {blocks.size} ports each, "
-            f"{demand.outside_addresses} outside addresses have {number}; use fewer source addresses, more outside "
+            f"{recipe.name}: {_inside(demand, 'need')} a block of {with_noun(blocks.size, 'ports')} each, "
+            f"{_outside(demand)} {number}; use fewer source addresses, more outside "
             f"addresses (--outside-addresses {math.ceil(demand.source_addresses / blocks.per_address)}), or a recipe "
             "with smaller blocks"
         )
@@ -231,24 +242,40 @@ def _refuse_small_blocks(recipe: Playable, demand: DeviceDemand) -> None:
     endpoints = 1 if blocks.counts_connections else demand.remote_endpoints
     needed = math.ceil(demand.connections / (demand.source_addresses * endpoints))
     if needed > blocks.ports:
-        where = "" if blocks.counts_connections else f" towards each of {endpoints} remote endpoints"
+        where = "" if blocks.counts_connections else f" towards each of {with_noun(endpoints, 'remote endpoints')}"
         more = "" if blocks.counts_connections else " or destination ports"
         raise UsageError(
-            f"{recipe.name}: {demand.connections} connections of {demand.source_addresses} inside hosts need {needed} "
-            f"ports of each{where}, a host has {blocks}; use at least "
-            f"{math.ceil(demand.connections / (endpoints * blocks.ports))} source addresses{more}, fewer connections, "
-            "or a recipe with larger blocks"
+            f"{recipe.name}: {_connections(demand)} of {_inside(demand)} need {with_noun(needed, 'ports')} "
+            f"of each{where}, a host has {blocks}; use at least "
+            f"{with_noun(math.ceil(demand.connections / (endpoints * blocks.ports)), 'source addresses')}{more}, fewer "
+            "connections, or a recipe with larger blocks"
         )
     if blocks.counts_connections:
         most = _most_of_host(demand, blocks, needed)
         if most > blocks.ports:
             raise UsageError(
                 f"{recipe.name}: of {demand.connections} connections in pseudorandom order some of "
-                f"{demand.source_addresses} inside hosts may have {most}, a host has {blocks}; give fewer "
+                f"{_inside(demand)} may have {most}, a host has {blocks}; give fewer "
                 f"connections, or ports with which each host has no more than {blocks.ports} four tuples",
                 at="source_ports",
             )
         _refuse_few_blocks(recipe, demand, blocks, blocks.each_for(most))
+
+
+def _connections(demand: DeviceDemand) -> str:
+    return with_noun(demand.connections, "connections")
+
+
+def _inside(demand: DeviceDemand, verb: str = "") -> str:
+    """The inside hosts, also as the subject of this verb."""
+    return with_noun(
+        demand.source_addresses, f"inside hosts {verb}".strip(), f"inside host {verb and f'{verb}s'}".strip()
+    )
+
+
+def _outside(demand: DeviceDemand) -> str:
+    """The outside addresses, as the subject of what they have."""
+    return with_noun(demand.outside_addresses, "outside addresses have", "outside address has")
 
 
 def _most_of_host(demand: DeviceDemand, blocks: PortBlocks, mean: int) -> int:
@@ -267,10 +294,10 @@ def _refuse_few_blocks(recipe: Playable, demand: DeviceDemand, blocks: PortBlock
         enough = math.ceil(demand.source_addresses / hosts) if hosts else 0
         more = f", more outside addresses (--outside-addresses {enough})" if enough else ""
         raise UsageError(
-            f"{recipe.name}: {demand.connections} connections of {demand.source_addresses} inside hosts need {each} "
-            f"blocks of {blocks.size} ports for each host, {demand.outside_addresses} outside addresses have them for "
-            f"{demand.outside_addresses * hosts} hosts; use fewer connections or source addresses{more}, or a recipe "
-            "with larger blocks"
+            f"{recipe.name}: {_connections(demand)} of {_inside(demand)} need {with_noun(each, 'blocks')} "
+            f"of {with_noun(blocks.size, 'ports')} for each host, {_outside(demand)} them for "
+            f"{with_noun(demand.outside_addresses * hosts, 'hosts')}; use fewer connections or source addresses"
+            f"{more}, or a recipe with larger blocks"
         )
 
 
@@ -281,7 +308,7 @@ def within_memory(recipe: Playable, demand: DeviceDemand, free: int) -> DeviceDe
     """
     limits = recipe.limits
     entry = (limits.octets_per_connection or 0) + 2 * (limits.octets_per_bucket or 0)
-    each = entry * limits.entries_per_connection * demand.sharing
+    each = entry * _entries(recipe, demand, 1)
     if not recipe.stateful or not each:
         return demand
     most = max(demand.least_held, (free - RESERVED_OCTETS) // each)
@@ -289,18 +316,22 @@ def within_memory(recipe: Playable, demand: DeviceDemand, free: int) -> DeviceDe
 
 
 def octets_needed(recipe: Playable, demand: DeviceDemand, values: Mapping[str, int], present: Mapping[str, int]) -> int:
-    """Memory the demand takes on the device at every load, in octets: entries, and buckets beyond the present ones."""
+    """Memory that the table of the demand takes at every load, in octets: entries, and buckets beyond the present ones.
+
+    Entries of the gateways that share the table exist at once, and none of them yet when each gateway is prepared.
+    """
     buckets = max(0, values.get("hash_size", 0) - present.get("hash_size", 0))
-    entries = demand.least_held * recipe.limits.entries_per_connection if recipe.stateful else 0
+    entries = _entries(recipe, demand, demand.least_held) if recipe.stateful else 0
     return entries * (recipe.limits.octets_per_connection or 0) + buckets * (recipe.limits.octets_per_bucket or 0)
 
 
 def refuse_short_memory(recipe: Playable, demand: DeviceDemand, needed: int, free: int) -> None:
     """Refuse a demand whose table would not fit: the kernel would end processes instead."""
     if needed and needed + RESERVED_OCTETS > free:
+        of = f" for each of {demand.sharing} gateways" if shares_table(recipe) and demand.sharing > 1 else ""
         raise HostError(
-            f"{recipe.name}: a table of {demand.least_held} connections takes {_mib(needed)} MiB in addition to the "
-            f"{_mib(RESERVED_OCTETS)} MiB left to the system, {_mib(free)} MiB are available; use fewer connections"
+            f"{recipe.name}: a table of {demand.least_held} connections{of} takes {_mib(needed)} MiB in addition to "
+            f"the {_mib(RESERVED_OCTETS)} MiB left to the system, {_mib(free)} MiB are available; use fewer connections"
         )
 
 

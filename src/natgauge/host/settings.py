@@ -110,7 +110,7 @@ class MachineSetting(ABC):
     def __init__(self, name: str, paths: Sequence[str | Path], module: str | None, where: str = "") -> None:
         self.paths = tuple(Path(path) for path in paths)
         self.module = module
-        self._expected: dict[str, int] = {}
+        self._expected: dict[Path, int] = {}
         self.name = f"{name} ({', '.join(path.name for path in self.paths)}){where}"
 
     @abstractmethod
@@ -118,8 +118,8 @@ class MachineSetting(ABC):
         """Whether the machine has the setting; a missing kernel module is loaded first."""
 
     @abstractmethod
-    def values(self) -> dict[str, int]:
-        """The present values by name of their files."""
+    def values(self) -> dict[Path, int]:
+        """The present values by their files."""
 
     def read(self) -> int:
         """The present value, the smallest one of several files."""
@@ -138,11 +138,11 @@ class MachineSetting(ABC):
         while self._claim(value, min(before.values())):
             before = self.values()
         for path in self.paths:
-            self._remember(path, before[path.name])
+            self._remember(path, before[path])
             self._put(path, value)
         self._expected = self.values()
         for path in self.paths:
-            self._confirm(path, self._expected[path.name])
+            self._confirm(path, self._expected[path])
         if (accepted := min(self._expected.values())) < value:
             raise HostError(f"{self.name}: set to {value}, but the kernel made it {accepted}; use a smaller value")
 
@@ -150,10 +150,10 @@ class MachineSetting(ABC):
         """Return which file of the setting has another value than when it was set or relied on; empty = none has."""
         now = self.values()
         for path in self.paths:
-            was, found = self._expected.get(path.name), now[path.name]
+            was, found = self._expected.get(path), now[path]
             if was not in (None, found) and not self._set_by_us(path, found):
                 if self._may_be_taken_over(path, found):
-                    self._expected[path.name] = found
+                    self._expected[path] = found
                 return (
                     f"{self.name}: {path} was {was} when the device was set up, and is {found} now; "
                     "another program, or another natgauge, changed it"
@@ -203,13 +203,13 @@ class LocalSetting(MachineSetting):
             _load_module(self.module)
         return self._exists()
 
-    def values(self) -> dict[str, int]:
-        """The present values by name of their files."""
+    def values(self) -> dict[Path, int]:
+        """The present values by their files."""
         if not self.available():
             hint = f'try "modprobe {self.module}"' if self.module else "use another kernel"
             raise HostError(f"{self.name}: this kernel has no {self.paths[0]}; {hint}")
         try:
-            return {path.name: int(path.read_text()) for path in self.paths}
+            return {path: int(path.read_text()) for path in self.paths}
         except (OSError, ValueError) as error:
             raise HostError(f"{self.name}: {self.paths[0]} cannot be read ({error})") from error
 
@@ -222,7 +222,7 @@ class LocalSetting(MachineSetting):
         self._announce("relies", ("lowered",), "has lowered it")
         self._expected = self.values()
         for path in self.paths:
-            self._memory().share_global(path, str(self._expected[path.name]))
+            self._memory().share_global(path, str(self._expected[path]))
 
     def release(self) -> None:
         """Stop relying on it, or keep the announcements for the next gateway."""

@@ -20,6 +20,7 @@ from typing import Any, Final
 from natgauge.churn import IDLE_DRAWS, leaving
 from natgauge.errors import UsageError
 from natgauge.ethernet import tag_octets
+from natgauge.figure_text import with_noun
 from natgauge.inputs.checks import whole, wrong
 from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.inputs.input import chosen
@@ -153,8 +154,8 @@ class SubscribersSettings(MixedSettings):
         needed = math.ceil(self.each(timeout).times(number).four_tuples(self.trial_seconds))
         if needed > self.space:
             raise UsageError(
-                f"connections: {number} subscribers take {needed}, the ranges hold {self.space} four tuples; give more "
-                "connections",
+                f"connections: {with_noun(number, 'subscribers take', 'subscriber takes')} {needed}, the ranges hold "
+                f"{self.space} four tuples; give more connections",
                 at="most_subscribers" if self.most_subscribers else "connections",
             )
         all_take = math.ceil(self.each(timeout).times(sources).four_tuples(self.trial_seconds))
@@ -275,7 +276,8 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
         """What ends the search where neither device nor tester does, in words."""
         most, end = self.settings.most_subscribers, self.span().top
         if most is not None and most <= end:
-            return f"the {most} subscribers that are tried at most ended the search, not the device"
+            tried = with_noun(most, "subscribers that are", "subscriber that is")
+            return f"the {tried} tried at most ended the search, not the device"
         if 1 < self.hosts <= end:
             return f"the {self.hosts} subscribers of the traffic ended the search, not the device: give {_MORE_HOSTS}"
         return "the four tuples ended the search, not the device: give more --connections"

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, JsonValue
 
@@ -72,3 +74,37 @@ class CampaignRecord(Record):
     seed: int
     recipes: dict[str, str]
     cells: tuple[CampaignCell, ...]
+
+
+@dataclass(slots=True)
+class Broken:
+    """What broke in a campaign and was not tried again, with the first reason of each, from the lines of its journal.
+
+    Attributes:
+        measurements: by the names of their cells and their own.
+    """
+
+    devices: dict[str, str] = field(default_factory=dict)
+    cells: dict[str, str] = field(default_factory=dict)
+    measurements: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        """Take the next line of any event."""
+        device, cell, measurement, cause = (str(line.get(name)) for name in ("device", "cell", "measurement", "cause"))
+        match line.get("event"), line.get("scope"):
+            case "broken", "device":
+                self.devices.setdefault(device, cause)
+            case "broken", "cell":
+                self.cells.setdefault(cell, cause)
+            case "broken", _:
+                self.measurements.setdefault((cell, measurement), cause)
+            case "retried", _:
+                tried = (line.get(name) for name in ("devices", "cells"))
+                devices, cells = (names if isinstance(names, dict | list) else () for names in tried)
+                self.devices = {name: why for name, why in self.devices.items() if name not in devices}
+                self.cells = {name: why for name, why in self.cells.items() if name not in cells}
+                self.measurements = {name: why for name, why in self.measurements.items() if name[0] not in cells}
+
+    def cause(self, cell: str, device: str, measurement: str) -> str:
+        """Reason why a measurement cannot go on, of the largest of what broke; empty = it can."""
+        return self.devices.get(device) or self.cells.get(cell) or self.measurements.get((cell, measurement), "")

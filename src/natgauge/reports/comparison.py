@@ -14,12 +14,19 @@ from natgauge.analysis import conditions
 from natgauge.analysis.claims import Certainty
 from natgauge.analysis.halves import kinds_of_halves
 from natgauge.analysis.ratio_changes import control_margin
-from natgauge.analysis.ratio_verdicts import ENDS, doubts_of, doubts_of_all, grave_doubts, says_nothing
+from natgauge.analysis.ratio_verdicts import (
+    ENDS,
+    doubts_of,
+    doubts_of_all,
+    doubts_of_answer,
+    grave_doubts,
+    says_nothing,
+)
 from natgauge.analysis.sizing import OF_CORES, resource_of
 from natgauge.analysis.unit_frames import bits_of_unit
 from natgauge.figure_text import at_least, given, nanoseconds, number, with_noun
 from natgauge.interval_text import Way, in_bits, percent, ratio
-from natgauge.notes import Note
+from natgauge.notes import Note, NoteWord
 from natgauge.plain_text import capital
 from natgauge.records.comparison import (
     FRAME_OF,
@@ -112,8 +119,7 @@ def _limit(record: ComparisonRecord) -> Sentence | None:
     limit = f"more than {given(record.fail_above)} above that of {record.baseline.label}"
     start = "A cost is" if record.above else "No cost is" if record.decided else "Cannot tell whether a cost is"
     costs = Sentence(f"{start} {limit}.", "sure" if record.decided or record.above else "cannot tell")
-    # One cost above the limit is an answer whatever the others are.
-    return _as_sure(record, [one for one in record.estimates if one.above or not record.above], costs)
+    return _as_sure(doubts_of_answer(record), costs)
 
 
 def _ordered(record: ComparisonRecord) -> dict[Quantity, list[RatioEstimate]]:
@@ -201,7 +207,9 @@ def _within(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentenc
         parts.append(f"{cost} through {_through(estimate, record)} ({interval(estimate)})")
     against = f"through {record.baseline.label}{_cost_of(record, group[0].quantity)}"
     costs = f"a {FRAME_OF[group[0].quantity]} costs {', '.join(parts)} than {against}; {_level(group)}"
-    return _as_sure(record, group, Sentence(f"Within the limit of {given(record.fail_above or 0)}: {costs}.", "sure"))
+    return _as_sure(
+        grave_doubts(record, group), Sentence(f"Within the limit of {given(record.fail_above or 0)}: {costs}.", "sure")
+    )
 
 
 def _cost_of(record: ComparisonRecord, quantity: Quantity) -> str:
@@ -218,12 +226,11 @@ def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sent
     what, names = FRAME_OF[group[0].quantity], listed([_through(estimate, record) for estimate in group])
     within = f"at most {percent(largest, 'up')} ({_level(group)})"
     text = f"No practical difference between a {what} through {names} and through {record.baseline.label}: {within}."
-    return _as_sure(record, group, Sentence(text, "sure"))
+    return _as_sure(grave_doubts(record, group), Sentence(text, "sure"))
 
 
-def _as_sure(record: ComparisonRecord, group: Sequence[RatioEstimate], sentence: Sentence) -> Sentence:
-    """The sentence on these costs, only seen where a doubt could change the answer."""
-    grave = grave_doubts(record, group)
+def _as_sure(grave: tuple[NoteWord, ...], sentence: Sentence) -> Sentence:
+    """The sentence, only seen where one of these doubts could change it."""
     if sentence.certainty != "sure" or not grave:
         return sentence
     return replace(sentence, certainty="seen", doubts=grave)
@@ -260,7 +267,9 @@ def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence
     if undecided:
         head = f"Cannot tell whether a {what} costs more or less than {against}"
         return Sentence(f"{head}: {', '.join(parts)}; {intervals}.", "cannot tell")
-    return _as_sure(record, group, Sentence(f"A {what} costs {', '.join(parts)} than {against}; {intervals}.", "sure"))
+    return _as_sure(
+        grave_doubts(record, group), Sentence(f"A {what} costs {', '.join(parts)} than {against}; {intervals}.", "sure")
+    )
 
 
 def _level(group: Sequence[RatioEstimate]) -> str:

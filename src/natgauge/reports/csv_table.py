@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -14,8 +15,9 @@ from natgauge.figure_text import whole
 from natgauge.interval_text import Written
 from natgauge.plain_text import one_line
 from natgauge.records.measurement import Result
+from natgauge.reports import doubtful
 from natgauge.reports.collected import Unmeasured
-from natgauge.reports.rows import Ranged, ResultRow, rows
+from natgauge.reports.rows import Bounded, Ranged, ResultRow, rows
 from natgauge.reports.sheet import Sheet
 
 _NO_RESULT: Final = "no result"
@@ -31,13 +33,24 @@ def table(results: Sequence[Result], missing: Sequence[Unmeasured] = ()) -> str:
     Measurements without a result have a line each behind them, which says why in its last column.
     """
     shown = [column for row in rows(results) for column in _columns(row)]
-    head = [*(row.column for row in shown), "doubts in full", _NO_RESULT]
+    head = [*(row.column for row in shown), "bound", "doubts in full", _NO_RESULT]
     cells = zip(*(row.cells for row in shown), strict=True)
     lines = [
-        (*own, "; ".join(map(str, result.doubts)) or None, None) for own, result in zip(cells, results, strict=True)
+        (*own, _bound(result), "; ".join(map(str, result.doubts)) or None, None)
+        for own, result in zip(cells, results, strict=True)
     ]
     lacking = [{"gateway": one.gateway, "metric": one.measurement, _NO_RESULT: one.reason} for one in missing]
     return written([head, *lines, *([one.get(name) for name in head] for one in lacking)])
+
+
+def _bound(result: Result) -> str | None:
+    """What is known of the device's true value where its median only bounds that; None = the median is the figure."""
+    said = doubtful.stated(result)
+    if said.is_median:
+        return None
+    if math.isinf(said.upper):
+        return str(Bounded(">=", said.lower))
+    return f"{said.lower!r} to {said.upper!r}" if said.lower else str(Bounded("<=", said.upper))
 
 
 def render(shown: Sheet) -> str:

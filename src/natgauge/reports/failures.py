@@ -16,7 +16,7 @@ from natgauge.errors import UsageError
 from natgauge.figure_text import with_noun
 from natgauge.foreign import is_there
 from natgauge.plain_text import capital
-from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
+from natgauge.records.campaign import Broken, CampaignCell, CampaignMeasurement, CampaignRecord
 from natgauge.records.reading import read_document, read_lines, read_record
 from natgauge.records.store import (
     CAMPAIGN,
@@ -330,43 +330,28 @@ _Names = set[tuple[str, str]]
 def _missing(folder: Path, record: CampaignRecord) -> tuple[_Names, dict[str, list[tuple[str, str]]]]:
     """Cells and measurements of a campaign without all their repetitions; those of them that broke, by the cause."""
     broken, lacking = _journaled(folder)
-    names = [_name_of(*place) for place in _places(record)]
-    missing = {each for each in names if each in lacking or not _has_ended(folder, each)}
+    missing: _Names = set()
     causes: dict[str, list[tuple[str, str]]] = {}
-    left = set(missing)
-    for line in broken:
-        own = [
-            name
-            for cell, measurement in _places(record)
-            if (name := _name_of(cell, measurement)) in left and _is_of(line, cell, measurement.name)
-        ]
-        left.difference_update(own)
-        causes.setdefault(str(line.get("cause")), []).extend(own)
-    return missing, {cause: own for cause, own in causes.items() if own}
+    for cell, measurement in _places(record):
+        own = _name_of(cell, measurement)
+        if own in lacking or not _has_ended(folder, own):
+            missing.add(own)
+            if cause := broken.cause(cell.name, cell.device, measurement.name):
+                causes.setdefault(cause, []).append(own)
+    return missing, causes
 
 
-def _journaled(folder: Path) -> tuple[list[Mapping[str, Any]], _Names]:
-    """Return a journal's lines on what broke and was not tried again, and results that lack repetitions."""
-    broken: list[Mapping[str, Any]] = []
-    lacking: _Names = set()
+def _journaled(folder: Path) -> tuple[Broken, _Names]:
+    """Return what broke by a journal and was not tried again, and results that lack repetitions."""
+    broken, lacking = Broken(), set[tuple[str, str]]()
     if is_there(folder / JOURNAL):
         for line in read_lines(folder / JOURNAL, JOURNAL_SCHEMA):
-            event, own = line.get("event"), (str(line.get("cell")), str(line.get("measurement")))
-            if event == "broken":
-                broken.append(line)
-            elif event == "retried":
-                broken = [each for each in broken if not _is_tried_again(each, line)]
-            elif event == "result":
+            broken.take(line)
+            if line.get("event") == "result":
                 # Whatever broke after some repetitions has a result of these, with the cause.
+                own = (str(line.get("cell")), str(line.get("measurement")))
                 (lacking.add if line.get("cause") else lacking.discard)(own)
     return broken, lacking
-
-
-def _is_tried_again(broken: Mapping[str, Any], retried: Mapping[str, Any]) -> bool:
-    """Whether a line on what broke does not hold after a later line, of a session that tries it again."""
-    key, of = ("device", "devices") if broken.get("scope") == "device" else ("cell", "cells")
-    names = retried.get(of)
-    return isinstance(names, dict | list) and str(broken.get(key)) in names
 
 
 def of_campaign(folder: Path, elsewhere: Collection[tuple[str, str]] = ()) -> Iterator[MeasurementFailure]:
@@ -385,10 +370,3 @@ def of_campaign(folder: Path, elsewhere: Collection[tuple[str, str]] = ()) -> It
         remedy = "If the campaign is running, wait; otherwise continue it."
         command = _resuming(folder, broken=False)
         yield MeasurementFailure(f"campaign {record.name}", (happened,), remedy, command, folder)
-
-
-def _is_of(line: Mapping[str, Any], cell: CampaignCell, measurement: str) -> bool:
-    """Whether a line on a broken device, cell or measurement is about this measurement."""
-    if line.get("scope") == "device":
-        return bool(line.get("device") == cell.device)
-    return line.get("cell") == cell.name and (line.get("scope") == "cell" or line.get("measurement") == measurement)

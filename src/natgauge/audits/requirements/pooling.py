@@ -12,6 +12,7 @@ from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import TEAM, Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.requirement import CGN, Finding, requires
+from natgauge.figure_text import with_noun
 from natgauge.words import Address, Transport
 
 #: An arbitrary choice among two addresses is the same for all of so many flows in one case of 2^31.
@@ -58,7 +59,9 @@ def _compared(examiner: Examiner, *transports: Transport) -> Finding:
     if len(set().union(*seen.values())) == 1:
         number = max(examiner.pool, len(examiner.inside.used))
         if number > 1:
-            raise NotSeenError(f"all flows of {len(seen)} inside hosts had one of {number} outside addresses")
+            raise NotSeenError(
+                f"all flows of {with_noun(len(seen), 'inside hosts')} had one of {number} outside addresses"
+            )
         raise NotApplicableError("all flows of all inside hosts had one outside address")
     words = "; ".join(f"{host} had {', '.join(sorted(outside))}" for host, outside in seen.items())
     to = f"to {len(examiner.hosts('responder'))} remote hosts"

@@ -18,6 +18,7 @@ from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import Endpoint
 from natgauge.audits.kit.requirement import CGN, NO_FLOWS, Finding, requires
 from natgauge.audits.kit.timers import least_udp
+from natgauge.figure_text import with_noun
 from natgauge.words import Address
 
 #: Mappings that are inverted, of all hosts together.
@@ -73,9 +74,10 @@ def _examine_map(examiner: Examiner) -> Finding:
         with suppress(NotSeenError):
             examiner.open(*wish)
     faults = [f"{host} had {strays[wish]}, its block is {blocks.of(host)}" for host, wish in first.items()] + idle
+    inside = with_noun(f"{len(hosts):,}", "inside hosts")
     if not total and not faults:
-        raise NotSeenError(f"none of {len(hosts):,} inside hosts, which were served before, opened another flow")
-    words = f"of {total:,} mappings of {len(hosts):,} inside hosts, {len(strays):,} lay outside of the host's block"
+        raise NotSeenError(f"none of {inside} served before opened another flow")
+    words = f"of {with_noun(f'{total:,}', 'mappings')} of {inside}, {len(strays):,} lay outside of the host's block"
     more = f"; {len(faults) - _NAMED} more hosts" if len(faults) > _NAMED else ""
     return not faults, "; ".join([words, *faults[:_NAMED]]) + more
 
@@ -108,7 +110,9 @@ def _fill(examiner: Examiner) -> _Full:
     """Open a flow of more hosts than there are blocks."""
     blocks, hosts = _blocks(examiner, deterministic=False), examiner.every_host
     if len(hosts) <= blocks.number:
-        raise NotSeenError(f"there are {blocks.number:,} blocks, the audit has {len(hosts):,} inside hosts")
+        raise NotSeenError(
+            f"there are {blocks.number:,} blocks, the audit has {with_noun(f'{len(hosts):,}', 'inside hosts')}"
+        )
     holders = [Endpoint(host, examiner.endpoint().port) for host in hosts[-_HOLDERS:]]
     flows = tuple(examiner.established(inside, examiner.remote(again=True)) for inside in holders)
     since, remote, at = examiner.mark, examiner.remote(), examiner.network.now()

@@ -117,14 +117,15 @@ def _wanted(rivals: Iterable[Announced], first: str) -> str:
     return values[0]
 
 
-def _file_of(path: str) -> Path:
+def file_of(path: str) -> Path:
+    """Return the file with the value of a setting that natgauge set last."""
     return locks.folder("settings") / hashlib.sha256(path.encode()).hexdigest()[:_DIGITS]
 
 
 def value_set(path: str) -> str | None:
     """Return the value that natgauge set last; empty = it is being set, None = natgauge has not set it."""
     with suppress(OSError):
-        return _file_of(path).read_text()
+        return file_of(path).read_text()
     return None
 
 
@@ -132,12 +133,12 @@ def store_value(path: str, value: str) -> None:
     """Store the value that natgauge sets, for all labs of this container; empty = it is being set."""
     locks.made_folder("settings")
     try:
-        files.replace(_file_of(path), value, mode=FILE_MODE)
+        files.replace(file_of(path), value, mode=FILE_MODE)
     except OSError as error:
-        raise unwritable(_file_of(path), error) from error
+        raise unwritable(file_of(path), error) from error
 
 
 def forget(path: str) -> None:
     """Remove the value that natgauge set, once it is restored."""
     with suppress(OSError):
-        files.remove(_file_of(path))
+        files.remove(file_of(path))

@@ -67,15 +67,16 @@ def read(name: str) -> str | None:
 
 
 def remove(name: str) -> None:
-    """Remove a mark; do nothing where there is none.
+    """Remove a mark, and what killed processes wrote of it; do nothing where there is none.
 
     A file with other content is none, and neither is any file where the folder of the marks is a link to another one.
     """
     folder = locks.folder("namespaces")
     if not _is_link(folder):
         with suppress(OSError):
+            files.remove_partial(folder / name)
             if is_one(name):
-                files.remove(folder / name)
+                path_of(name).unlink(missing_ok=True)
 
 
 def path_of(name: str) -> Path:
@@ -95,7 +96,7 @@ def names() -> tuple[str, ...]:
     folder = locks.folder("namespaces")
     if not _is_link(folder):
         with suppress(OSError):
-            return tuple(sorted(path.name for path in folder.iterdir()))
+            return tuple(sorted(path.name for path in folder.iterdir() if not files.whole_name(path.name)))
     return ()
 
 

@@ -293,8 +293,8 @@ class RemoteSetting(MachineSetting):
         load = f"modprobe {shlex.quote(self.module)} 2> /dev/null" if self.module else "false"
         return self._remote.run(f"{{ {condition}; }} || {{ {load} && {condition}; }}", 30.0).status == 0
 
-    def values(self) -> dict[str, int]:
-        """The present values by name of their files."""
+    def values(self) -> dict[Path, int]:
+        """The present values by their files."""
         result = self._cat()
         if result.status and self.available():
             result = self._cat()
@@ -303,7 +303,7 @@ class RemoteSetting(MachineSetting):
             raise HostError(f"{self.name}: cannot be read ({result.said}); {hint}")
         try:
             values = [int(line) for line in result.stdout.split()]
-            return {path.name: value for path, value in zip(self.paths, values, strict=True)}
+            return dict(zip(self.paths, values, strict=True))
         except ValueError as error:
             raise HostError(f"{self.name}: cannot be read ({error})") from error
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from natgauge.errors import UsageError
 from natgauge.ethernet import FRAME_OVERHEAD, LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
+from natgauge.figure_text import with_noun
 from natgauge.inputs.checks import spoken as spoken_name
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.frame_sizes import SizeMix, parse_frame_sizes
@@ -318,9 +319,11 @@ def _with_connections(plan: TrafficPlan, connections: int | None, around: Addres
     if number > plan.space:
         raise wrong(
             "connections",
-            f"{number} asked for, but the ranges hold {plan.space} four tuples ({plan.sources} source addresses x "
-            f"{plan.source_ports.count} source ports x {plan.responder_addresses.count} destination addresses x "
-            f"{plan.destination_ports.count} destination ports); widen a range or ask for fewer",
+            f"{number} asked for, but the ranges hold {plan.space} four tuples ("
+            f"{with_noun(plan.sources, 'source addresses')} x "
+            f"{with_noun(plan.source_ports.count, 'source ports')} x "
+            f"{with_noun(plan.responder_addresses.count, 'destination addresses')} x "
+            f"{with_noun(plan.destination_ports.count, 'destination ports')}); widen a range or ask for fewer",
         )
     plan = replace(plan, connections=number)
     if around.port_sets is not None and around.translated and plan.edges is None:
@@ -339,8 +342,10 @@ def _check_port_pool(plan: TrafficPlan, around: AddressPlan) -> None:
         remedy = "more destination ports or addresses" if around.reuses_ports else "fewer connections"
         raise wrong(
             "connections",
-            f"{plan.connections} towards {plan.remote_endpoints} remote endpoints need {needed} outside ports each, "
-            f"the device's {around.pool.count} outside addresses have {available}; use {remedy}",
+            f"{plan.connections} towards {with_noun(plan.remote_endpoints, 'remote endpoints')} need "
+            f"{with_noun(needed, 'outside ports')} each, the device's "
+            f"{with_noun(around.pool.count, 'outside addresses have', 'outside address has')} {available}; "
+            f"use {remedy}",
         )
 
 

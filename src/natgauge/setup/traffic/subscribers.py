@@ -15,6 +15,7 @@ import math
 from typing import TYPE_CHECKING
 
 from natgauge.errors import UsageError
+from natgauge.figure_text import with_noun
 from natgauge.inputs.checks import wrong
 from natgauge.labs.contract import Addresses, Link
 from natgauge.setup.traffic.ranges import Range
@@ -82,8 +83,8 @@ def source_addresses(subscribers: int | None, named: Addresses | None, sets: Por
     if named.first != link.tester or named.count != count:
         raise wrong(
             "source_addresses",
-            f"{named} with {count} subscribers: each address is a subscriber, the first one is {link.tester}; leave "
-            "them out",
+            f"{named} with {with_noun(count, 'subscribers')}: each address is a subscriber, the first one is "
+            f"{link.tester}; leave them out",
         )
     return named
 
@@ -145,8 +146,9 @@ def source_ports(connections: int | None, subscribers: int, endpoints: int, sets
     if connections is not None and needed > sets.ports:
         raise wrong(
             "connections",
-            f"{connections} of {subscribers} subscribers towards {endpoints} remote endpoints need {needed} ports of a "
-            f"set each, a set has {sets}; use at least {needs(connections, subscribers, sets.ports)} destination ports "
+            f"{connections} of {with_noun(subscribers, 'subscribers')} towards "
+            f"{with_noun(endpoints, 'remote endpoints')} need {with_noun(needed, 'ports')} of a set each, a set has "
+            f"{sets}; use at least {needs(connections, subscribers, sets.ports)} destination ports "
             "and addresses, more subscribers, or fewer connections",
         )
     if subscribers == 1 and needed > _comfortable(sets) and not sets.psid_offset:
