@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tools.terminal_picture import picture
-from tools.tutorials import steps
+from tools.tutorials import steps, words_of
 
 from natgauge.cli.demo import shown
 from natgauge.errors import NatgaugeError
@@ -93,7 +93,7 @@ def measure_tutorial(name: str) -> None:
             if saved:
                 Path(scratch, saved).write_text(text)
             else:
-                _run(*shlex.split(text)[1:], folder=scratch)
+                _run(*words_of(text, Path(scratch))[1:], folder=scratch)
         with tarfile.open(_archive(name), "w:xz") as archive:
             archive.add(Path(scratch, "results"), "results", filter=_plain)
     write_tutorial(name)
@@ -106,7 +106,7 @@ def write_tutorial(name: str, folder: Path = EXAMPLES) -> None:
             archive.extractall(scratch, filter="data")
         files = [(text, next((file for file in _TUTORIALS[name] if file in text), "")) for text in _views(name)]
         for text, file in [*files, *((f"natgauge {text}", file) for text, file in _FURTHER.get(name, ()))]:
-            words = shlex.split(text)[1:]
+            words = words_of(text, Path(scratch))[1:]
             to = words[words.index(">") + 1] if ">" in words else None
             said = _run(*words[: -2 if to else None], folder=scratch)
             if to:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -24,3 +25,12 @@ def steps(page: Path) -> Iterator[tuple[str, str]]:
             (name,) = _SAVED.findall(text[before : block.start()])
             yield name, block[2]
         before = block.end()
+
+
+def words_of(command: str, folder: Path) -> list[str]:
+    """Return the words of a command as a shell passes them in this folder: names of files in place of their pattern."""
+    words: list[str] = []
+    for word in shlex.split(command):
+        found = sorted(str(path.relative_to(folder)) for path in folder.glob(word)) if "*" in word else []
+        words += found or [word]
+    return words

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import pytest
-from tools.tutorials import steps
+from tools.tutorials import steps, words_of
 
 from natgauge.cli import run
 
@@ -46,7 +45,7 @@ def follow(page: Path, capsys: pytest.CaptureFixture[str], chosen: Callable[[lis
         if name:
             Path(name).write_text(text)
             continue
-        program, *words = shlex.split(text)
+        program, *words = words_of(text, Path.cwd())
         if program in _OTHERS:
             if chosen(words):
                 _type(program, words)
