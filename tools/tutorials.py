@@ -12,7 +12,7 @@ from typing import Final
 PAGES: Final = sorted((Path(__file__).parents[1] / "docs").glob("tutorial-*.md"))
 #: Programs in the blocks of a tutorial; blocks of other languages are read only, or saved.
 _FENCE: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_SAVED: Final = re.compile(r"[Ss]ave (?:it|this plan) as `([\w.-]+)`")
+_SAVED: Final = re.compile(r"[Ss]ave (?:it|this|this plan)(?:, .*?,)? as `([\w.-]+)`")
 
 
 def steps(page: Path) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from natgauge.records.measurement import Result
 from natgauge.reports import draft, latex, markdown, text
 from natgauge.reports.labels import text_of
 from natgauge.reports.pivot import of_medians, of_metrics, sheet
+from natgauge.reports.sheet import of_trials
+from natgauge.words import Verdict
 
 UNITS = {"connection-rate": "connections/s", "throughput": "frames/s"}
 
@@ -262,9 +265,9 @@ def test_a_series_alone_has_a_row_for_each_device_and_inputs_that_change_with_th
         for cores in (1, 2)
     ]
     shown = of_medians(series, "cores")
-    percentiles = "1st and 99th percentile"
+    percentiles = "its 1st, 99th percentile"
     assert [line.heading for line in shown.lines] == [
-        "device cores", "number of sessions", "x, median", f"x, {percentiles}", "y, median", f"y, {percentiles}",
+        "device cores", "number of sessions", "x, median", percentiles, "y, median", percentiles,
     ]  # fmt: skip
     assert shown.lines[1].cells == ("1,000", "2,000")
     # What all have is in the caption, where the paper needs no line for it.
@@ -276,6 +279,15 @@ def test_a_series_alone_has_a_row_for_each_device_and_inputs_that_change_with_th
         one("throughput", "z", cores, 1e5, parameters={"connections": 1000 * cores, "ring": 512}) for cores in (1, 2)
     ]
     assert [note for note in of_medians([*series, *other], "cores").notes if "different conditions" in note]
+
+
+def test_trials_that_did_not_count_are_counted_for_a_paper_and_none_is_where_each_did() -> None:
+    quiet = one("throughput", "x", 1, 1e5)
+    disturbed = replace(quiet, trials={Verdict.PASS: 5, Verdict.FAIL: 9, Verdict.INVALID: 2}, disturbed=4)
+    assert of_trials([replace(quiet, trials={Verdict.PASS: 3}, disturbed=0)]) == ""
+    said = of_trials([disturbed, disturbed])
+    assert "4 of 32 trials were INVALID" in said
+    assert "disturbed 8 of 32" in said
 
 
 def test_at_a_glance_rates_of_one_direction_and_of_both_have_columns_of_their_own(golden: Golden) -> None:

@@ -424,6 +424,7 @@ def _answered(
     from natgauge.reports import markdown
     from natgauge.reports.answers import not_sure
     from natgauge.reports.heading import heading
+    from natgauge.reports.sheet import of_trials
     from natgauge.reports.text import answered
     from natgauge.tables import columns
 
@@ -441,7 +442,16 @@ def _answered(
         shown = replace(
             shown,
             notes=tuple(filter(None, [*(one.text for one in restricting), "" if for_text else why, *shown.notes])),
-            for_text=tuple(filter(None, [*(one.text for one in for_text), why if for_text else ""])),
+            for_text=tuple(
+                filter(
+                    None,
+                    [
+                        *(one.text for one in for_text),
+                        why if for_text else "",
+                        of_trials(collected.results) if brief else "",
+                    ],
+                )
+            ),
         )
     return _rendered(form, shown, collected, own)
 

@@ -27,7 +27,7 @@ from natgauge.reports.rows import (
     unit_of,
     unlike_bits,
 )
-from natgauge.words import listed
+from natgauge.words import Verdict, listed
 
 #: What ranges are in tables whose medians have rows of their own, and in those where the median has one.
 OF_VALUES: Final = "Percentiles and brackets are of the measured values alone."
@@ -110,6 +110,17 @@ def of_runs(results: Sequence[Result]) -> str:
         alone = capital(f"{_NOT_KNOWN}, and no confidence intervals.")
         sentences.append(f"Where that is not known, {_NOT_KNOWN}." if sentences else alone)
     return " ".join(sentences)
+
+
+def of_trials(results: Sequence[Result]) -> str:
+    """Return how many trials did not count, and how many the machine disturbed; empty where each was undisturbed."""
+    every = sum(number for result in results for number in result.trials.values())
+    invalid = sum(result.trials.get(Verdict.INVALID, 0) for result in results)
+    disturbed = sum(result.disturbed for result in results)
+    if not invalid and not disturbed:
+        return ""
+    left_out = f"{invalid} of {every} trials were INVALID: they are not counted, and were repeated. " if invalid else ""
+    return f"{left_out}The machine disturbed {disturbed} of {every} trials."
 
 
 def _percent(shares: Sequence[float]) -> str:

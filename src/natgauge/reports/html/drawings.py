@@ -26,9 +26,9 @@ _REMEDY: Final = "name a folder of yours"
 _LIGHT: Final = re.compile(r"(--[\w-]+): light-dark\((#[0-9a-f]+),")
 #: Characters in a line of a title.
 _TITLE: Final = 48
-#: Characters in a line of a note, and of the title of an axis.
+#: Characters in a line of a note, and of the title of an axis, whose length is that of the axis in any font.
 _NOTE: Final = 64
-_AXIS: Final = 38
+_AXIS: Final = 30
 #: Characters in the name of a file.
 _LONGEST: Final = 60
 _CONVERTERS: Final[Mapping[Form, Callable[[charts.Row], str | bytes]]] = {"svg": charts.svg, "pdf": charts.pdf}
