@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -283,8 +282,10 @@ def test_a_series_alone_has_a_row_for_each_device_and_inputs_that_change_with_th
 
 def test_trials_that_did_not_count_are_counted_for_a_paper_and_none_is_where_each_did() -> None:
     quiet = one("throughput", "x", 1, 1e5)
-    disturbed = replace(quiet, trials={Verdict.PASS: 5, Verdict.FAIL: 9, Verdict.INVALID: 2}, disturbed=4)
-    assert of_trials([replace(quiet, trials={Verdict.PASS: 3}, disturbed=0)]) == ""
+    disturbed = quiet.model_copy(
+        update={"trials": {Verdict.PASS: 5, Verdict.FAIL: 9, Verdict.INVALID: 2}, "disturbed": 4}
+    )
+    assert of_trials([quiet.model_copy(update={"trials": {Verdict.PASS: 3}, "disturbed": 0})]) == ""
     said = of_trials([disturbed, disturbed])
     assert "4 of 32 trials were INVALID" in said
     assert "disturbed 8 of 32" in said
