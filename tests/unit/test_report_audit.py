@@ -84,6 +84,17 @@ def test_an_audit_without_a_verdict_begins_with_the_reason(golden: Golden) -> No
     golden(lines[1])
 
 
+def test_the_first_lines_say_that_no_time_out_was_tested_and_how_many_musts_have_no_verdict() -> None:
+    unseen = [requirement(f"REQ-{at}", "not seen", level=level) for at, level in enumerate(("MUST", "MUST", "SHOULD"))]
+    waited = record(requirement(), *unseen, requirement("REQ-9", "not applicable"))
+    hurried = waited.model_copy(update={"wait_seconds": 0.0, "gateway": "other"})
+    assert "No verdict on 4 more: 3 not seen (2 of level MUST), 1 not applicable." in audit.text([waited])
+    assert "(0 of" not in audit.text([record(requirement(), unseen[2])])
+    assert audit.text([hurried]).splitlines()[1] == "Time-outs were not tested (--wait 0)."
+    assert "Time-outs of other were not tested (--wait 0)." in audit.text([waited, hurried])
+    assert "not tested" not in audit.text([waited])
+
+
 def test_the_answer_says_at_its_top_which_transport_was_not_seen_and_why() -> None:
     unseen = [requirement(f"REQ-{number}", "not seen", transport="tcp", measured="routed") for number in (1, 2)]
     other = requirement("REQ-3", "not seen", transport="tcp", measured="its log says")

@@ -37,11 +37,12 @@ def test_a_median_never_stands_without_its_doubt() -> None:
     (table,) = metrics_tables([wide, coarse, lone, *([lone] * 6)])
     assert table.head == ("median",)
     found = {gateway: places[0] for gateway, places in table.rows}
-    assert found["wide"] == (Entry(1, "100", "79 to 111 (3 repetitions and the search error)", ()),)
-    assert found["coarse"] == (Entry(2, "100.0", "± 8.0 % (3 repetitions and the search error)", ()),)
+    assert found["wide"] == (Entry(1, "100", "", "79 to 111 (3 repetitions and the search error)", ()),)
+    assert found["coarse"] == (Entry(2, "100.0", "", "± 8.0 % (3 repetitions and the search error)", ()),)
     # Results that nothing tells apart stand beside each other: none is hidden.
     assert found["lone"] == tuple(
-        Entry(column, "100", "1 repetition, no interval", ("drift",), f"run {column - 2}") for column in range(3, 10)
+        Entry(column, "100", "†", "1 repetition, no interval", ("drift",), f"run {column - 2}")
+        for column in range(3, 10)
     )
 
 

@@ -40,6 +40,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import JOURNAL_SCHEMA, Store, write_document
 from natgauge.reports.answers import answers
+from natgauge.reports.graded_doubts import explained, mark
 from natgauge.reports.html import charts
 from natgauge.reports.html.evidence import LoadDelays
 from natgauge.reports.html.figures import FigureGroup, forest_figures, looks_of, question_figures
@@ -202,11 +203,15 @@ def test_every_row_of_the_text_is_on_the_page(folder: Path, written: Path) -> No
 
 def test_a_figure_at_a_glance_leads_to_its_result(folder: Path, written: Path) -> None:
     found = written.read_text()
-    tables = re.findall(r'<table class="glance">.*?</table>', found, re.DOTALL)
-    linked = re.findall(r'<a href="#(result-\d+)">([^<]+)</a>', "".join(tables))
+    tables = re.findall(r'<table class="glance cards">.*?</table>', found, re.DOTALL)
+    linked = re.findall(r'<a href="#(result-\d+)">([^<]+)</a>([^<]*)', "".join(tables))
     results = find([folder]).results
-    assert sorted(linked) == sorted((f"result-{at}", median(one)) for at, one in enumerate(results, start=1))
-    for place, _ in linked:
+    # It has the mark that it has in the figures, and the text below says what the mark is.
+    expected = [(f"result-{at}", median(one), mark(one.doubts)) for at, one in enumerate(results, start=1)]
+    assert sorted((place, figure, sign.strip()) for place, figure, sign in linked) == sorted(expected)
+    assert "*" in {sign for _, _, sign in expected}
+    assert f"Click a median for its evidence. {explained(one.doubts for one in results)}" in text_of(written)
+    for place, *_ in linked:
         assert found.count(f'id="{place}"') == 1
 
 
@@ -463,10 +468,33 @@ def test_a_folder_of_all_kinds_is_one_page(tmp_path: Path, golden: Golden) -> No
 
 
 def test_a_folder_without_trials_says_so(tmp_path: Path, golden: Golden) -> None:
-    Store(tmp_path).write_summary(made([1.0]).document())
+    (folder := tmp_path / "kept").mkdir()
+    Store(folder).write_summary(made([1.0]).document())
     path = tmp_path / "page.html"
-    path.write_text(page(find([tmp_path]), command_again))
+    path.write_text(page(find([folder]), command_again))
     golden(lines_on(path))
+
+
+def test_evidence_is_named_from_the_page_or_alone(tmp_path: Path) -> None:
+    """Seen: the private path of a comparison, twice, on a page that its reader got without the folder."""
+    Store.create(tmp_path / "results", "throughput", "nat").write_summary(made([1.0]).document())
+    Store.create(tmp_path / "results", "compare", "nat").write_comparison(compared().document())
+    Store.create(tmp_path / "results", "audit", "nat").write_audit(audited().document())
+    (elsewhere := tmp_path / "pages").mkdir()
+    for place, head in ((tmp_path, "results/"), (tmp_path / "results", ""), (elsewhere, "")):
+        shown = page(find([tmp_path / "results"]), command_again, place)
+        named = re.findall(r"Evidence: <code>([^<]+)</code>", shown)
+        assert sorted(named) == sorted(f"{head}{one.name}" for one in (tmp_path / "results").iterdir())
+        assert str(tmp_path) not in shown
+        assert "evidence: " not in shown
+
+
+def test_a_page_names_the_standards_of_what_it_shows(tmp_path: Path) -> None:
+    Store.create(tmp_path, "audit", "nat").write_audit(audited().document())
+    assert page(find([tmp_path]), command_again).count("Requirements: RFC 4787.") == 1
+    assert "Methods: " not in page(find([tmp_path]), command_again)
+    Store.create(tmp_path, "throughput", "nat").write_summary(made([1.0]).document())
+    assert "Methods: RFC 9693, RFC 8219 and RFC 2544. Requirements: RFC 4787." in page(find([tmp_path]), command_again)
 
 
 def test_the_limit_of_the_tester_is_of_each_direction_and_known_or_not() -> None:
@@ -884,6 +912,33 @@ def test_what_decides_on_subscribers_is_seen_on_a_phone_without_scrolling_sidewa
     assert all(0 <= left < right <= width for _, left, right in cells)
     assert browser.ask("document.documentElement.scrollWidth") <= width
     assert browser.ask("document.querySelector('#answers .cards').getBoundingClientRect().top") < 500
+
+
+def test_no_column_of_results_and_comparisons_is_lost_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+    """Seen: at 390 points the last columns of both tables were beyond the edge."""
+    for connections in (50_000, 200_000, 800_000):
+        parameters = {"connections": connections, "gateway": "nat"}
+        result = made([286_012.0, 310_000.0], metric="connection-rate", unit="connections/s", parameters=parameters)
+        keep(Store.create(tmp_path, result.metric, str(connections)), result)
+    Store.create(tmp_path, "compare", "nat").write_comparison(compared().document())
+    run(["report", str(tmp_path), "--html", str(tmp_path / "page.html")])
+    browser.open(tmp_path / "page.html", 390)
+    cells = browser.ask(
+        "[...document.querySelectorAll('#records td, #results td')].filter((one) => one.checkVisibility())"
+        ".map((one) => { const its = one.getBoundingClientRect(); return [one.dataset.head, its.left, its.right]; })"
+    )
+    assert {"verdict", "ns a frame", "x forwarding", "50,000 connections", "800,000 connections"} <= {
+        head for head, *_ in cells
+    }
+    assert all(0 <= left < right <= 390 for _, left, right in cells)
+    # The title of an axis is no wider than the axis.
+    widths = browser.ask(
+        "[...document.querySelectorAll('.headline .role-axis')].filter((one) => one.querySelector('.role-axis-title'))"
+        ".map((one) => ['.role-axis-title', '.role-axis-domain'].map((part) =>"
+        " one.querySelector(part).getBoundingClientRect().width))"
+    )
+    assert widths
+    assert all(title <= axis for title, axis in widths if axis)
 
 
 def test_the_first_screen_has_the_answers_and_beside_them_the_first_figure(browser: Browser, written: Path) -> None:

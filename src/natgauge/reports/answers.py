@@ -417,14 +417,16 @@ def _behind(ranking: Ranking) -> Iterator[Sentence]:
 def _ranked_at_points(every: Sequence[Ranking], results: Sequence[Result], varied: Sequence[str]) -> Sentence:
     decided = [ranking for ranking in every if ranking.certainty != "cannot tell"]
     undecided = [ranking for ranking in every if ranking.certainty == "cannot tell"]
-    best, points = _best(every[0].results[0], sized=False), f"{len(every)} groups of gateways"
+    best, noun = _best(every[0].results[0], sized=False), "groups of gateways"
     if varied:
-        points = f"{len(every)} {'combinations' if len(varied) > 1 else 'numbers'} of {listed(varied)}"
+        noun = f"{'combinations' if len(varied) > 1 else 'numbers'} of {listed(varied)}"
+    points = f"{len(every)} {noun}"
     if len(decided) < len(undecided):
         return _undecided(undecided, best, f"{len(undecided) if decided else 'any'} of {points}")
     firsts = Counter(ranking.results[0].gateway for ranking in decided)
     (first, times), *others = firsts.most_common()
-    text = f"{first} {best} at {times if others or undecided else 'each'} of {points}"
+    at_all = f"both {noun}" if len(every) == 2 else f"all {points}"
+    text = f"{first} {best} at {f'{times} of {points}' if others or undecided else at_all}"
     text += "".join(f", {gateway} at {count}" for gateway, count in others[:MOST_NAMES])
     # Of several points it would not be clear which ones are meant.
     if others or undecided:

@@ -45,7 +45,8 @@ def answers(records: Sequence[AuditRecord]) -> list[Sentence]:
     """Return the answer of an audit; of several, how the first one differs from each of the others."""
     first, *others = records
     if not others:
-        return [*sentences(first), Sentence(f"Conditions: {conditions(first)}.")]
+        answer, *rest = sentences(first)
+        return [answer, *_untested([first]), *rest, Sentence(f"Conditions: {conditions(first)}.")]
     mine, *its = names_of(records)
     compared = [list(_compared(first, other, mine, name)) for other, name in zip(others, its, strict=True)]
     # Of several, the table has the rest.
@@ -55,7 +56,15 @@ def answers(records: Sequence[AuditRecord]) -> list[Sentence]:
         doubts += _doubts(record, f" about {name}")
         by_conditions.setdefault(conditions(record), []).append(name)
     shared = (Sentence(f"Conditions of {listed(names)}: {each}.") for each, names in by_conditions.items())
-    return [*found, *doubts, *shared]
+    return [*found, *_untested(records), *doubts, *shared]
+
+
+def _untested(records: Sequence[AuditRecord]) -> Iterator[Sentence]:
+    """Say where no time was given for time-outs."""
+    without = [name for name, record in zip(names_of(records), records, strict=True) if not record.wait_seconds]
+    if without:
+        of = f" of {listed(without)}" if len(without) < len(records) else ""
+        yield Sentence(f"Time-outs{of} were not tested (--wait 0).")
 
 
 def names_of(records: Sequence[AuditRecord]) -> list[str]:
@@ -135,7 +144,9 @@ def sentences(record: AuditRecord) -> list[Sentence]:
         if failed:
             found.append(Sentence(f"It fails {len(failed)} of level {level}: {listed(failed)}."))
     verdicts = Counter(one.verdict for one in record.requirements)
-    left = [f"{verdicts[word]} {word}" for word in ("not seen", "not applicable") if verdicts[word]]
+    musts = sum((one.verdict, one.level) == ("not seen", "MUST") for one in record.requirements)
+    parts: dict[AuditVerdict, str] = {"not seen": f" ({musts} of level MUST)" if musts else "", "not applicable": ""}
+    left = [f"{verdicts[word]} {word}{part}" for word, part in parts.items() if verdicts[word]]
     if left:
         found.append(Sentence(f"No verdict on {len(record.requirements) - len(decided)} more: {', '.join(left)}."))
     return [*found, *_doubts(record)]

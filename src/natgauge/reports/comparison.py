@@ -339,7 +339,9 @@ def _undecided(record: ComparisonRecord) -> Iterator[str]:
         yield f"The time ended after {_length(record)}, before the costs were told apart; give more: --most-seconds."
 
 
-def sheet(record: ComparisonRecord, *, brief: bool = True, short: bool = False, by_frame: bool = False) -> Sheet:
+def sheet(
+    record: ComparisonRecord, *, brief: bool = True, short: bool = False, by_frame: bool = False, placed: bool = True
+) -> Sheet:
     """Return the table of a comparison: a line for each gateway and quantity, the baseline first, the control last.
 
     Args:
@@ -347,7 +349,7 @@ def sheet(record: ComparisonRecord, *, brief: bool = True, short: bool = False, 
         by_frame: whether a heading has the frame of the lines that follow, so that terminals have room for them.
     """
     lines = _lines_by_frame(record) if by_frame else _lines(record)
-    notes = tuple(f"{sentence}." for sentence in _notes(record, short=short))
+    notes = tuple(f"{sentence}." for sentence in _notes(record, short=short, placed=placed))
     doubts, in_papers = _doubts(record, brief=brief), in_paper(named_doubts(record), _having)
     return Sheet(tuple(lines), notes, tuple(doubts), tuple(in_papers))
 
@@ -410,11 +412,12 @@ def _of_control(estimate: RatioEstimate) -> str:
     return "as expected" if low <= 1 <= high else "seems to differ"
 
 
-def _notes(record: ComparisonRecord, *, short: bool) -> Iterator[str]:
+def _notes(record: ComparisonRecord, *, short: bool, placed: bool) -> Iterator[str]:
     yield from _short_notes(record) if short else _all_notes(record)
     where = "of searches in turn" if record.slices is None else f"on core {record.slices.core}"
     of_commit = "" if record.commit is None else f", commit {commit_of(record.commit)[0]}"
-    yield f"Measured for {_length(record)} {where}{_traffic(record)}{of_commit}; evidence: {record.results}"
+    evidence = f"; evidence: {record.results}" if placed else ""
+    yield f"Measured for {_length(record)} {where}{_traffic(record)}{of_commit}{evidence}"
     yield from _unmatched(record)
     own = (record.baseline, *record.compared)
     if "new" in {one.quantity for one in record.estimates} and "tcp" in {_transport(each) for each in own}:

@@ -22,7 +22,7 @@ GRADE_TITLES: Final[Mapping[Grade, str]] = {
 #: Marks of figures with doubts of each grade; those for information need none.
 MARKS: Final[Mapping[Grade, str]] = {"answer": "†", "interval": "*", "information": ""}
 #: What each mark says of its figure.
-_MARKED: Final[Mapping[Grade, str]] = {"answer": "may be another value", "interval": "wide interval"}
+_MARKED: Final[Mapping[Grade, str]] = {"answer": "may be another value", "interval": "interval widened"}
 #: The same of results that have a doubt in a lesser grade than others.
 _LESSER: Final[Mapping[Grade, str]] = {"interval": _MARKED["interval"], "information": "for information"}
 #: Doubts whose texts are printed below tables whatever their grade.
@@ -58,19 +58,9 @@ def mark(doubts: Iterable[Note]) -> str:
 
 def read_in(cells: Iterable[str]) -> str:
     """Return what the marks at the ends of cells mean, whose doubts are below; empty where no cell has one."""
-    said = _meanings(cells)
-    return f"{said} (see below)." if said else ""
-
-
-def signs(every: Iterable[Iterable[Note]]) -> str:
-    """Return what the marks of figures on a page mean, which links its list of doubts; empty where there is none."""
-    said = _meanings(map(mark, every))
-    return f"{said}." if said else ""
-
-
-def _meanings(cells: Iterable[str]) -> str:
     ends = {cell[-1:] for cell in cells}
-    return "; ".join(f"{MARKS[grade]} {meaning}" for grade, meaning in _MARKED.items() if MARKS[grade] in ends)
+    said = "; ".join(f"{MARKS[grade]} {meaning}" for grade, meaning in _MARKED.items() if MARKS[grade] in ends)
+    return f"{said} (see below)." if said else ""
 
 
 def explained(every: Iterable[Sequence[Note]]) -> str:

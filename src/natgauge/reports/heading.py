@@ -187,8 +187,9 @@ def _title(collected: StoredResults, failures: Sequence[MeasurementFailure], tit
         compared = listed([called(gateway.label, alone=alone) for gateway in record.compared])
         baseline = called(record.baseline.label, alone=alone)
         parts.append(f"{'costs' if parts else 'Costs'} of {compared} compared with {baseline}{more}")
-    audited = audit.names_of([stored.record for stored in collected.audits])
-    audits = ", ".join(called(each, alone=len(audited) == 1) for each in audited)
+    audits = ", ".join(audited := audit.names_of([stored.record for stored in collected.audits]))
+    if len(audited) == 1 and (title := titles.get(audits, audits)) != audits:
+        audits += f": {title}"
     parts += [f"{'audit' if parts else 'Audit'} of {audits}"] if audits else []
     parts += [f"No result: {listed([failure.subject for failure in failures])}"] if not parts else []
     return "; ".join(parts)

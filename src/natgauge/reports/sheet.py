@@ -31,7 +31,9 @@ from natgauge.words import Verdict, listed
 
 #: What ranges are in tables whose medians have rows of their own, and in those where the median has one.
 OF_VALUES: Final = "Percentiles and brackets are of the measured values alone."
-_EXPECTED: Final = "± and brackets are where another run on this machine is expected, and no confidence intervals"
+_EXPECTED: Final = (
+    "± (the larger side) and brackets are where another run on this machine is expected, and no confidence intervals"
+)
 _IN_TURNS: Final = (
     "A ratio of two values can be known better than ±: their repetitions took turns, so that a change of the machine's "
     "speed acts on both."

@@ -210,13 +210,13 @@ def _axis(result: Result) -> str:
 
 
 def _marked(results: Sequence[Result]) -> str:
-    """What the marks of figures are: their words are with the answers of the page."""
-    return graded_doubts.signs(result.doubts for result in results)
+    """What the marks of figures are, by what their doubts say."""
+    return graded_doubts.explained(result.doubts for result in results)
 
 
 def _words(results: Sequence[Result]) -> str:
-    """The doubts of marked figures, for a figure without its page."""
-    return _after(graded_doubts.explained(result.doubts for result in results))
+    """The same for a figure without its page."""
+    return _after(_marked(results))
 
 
 def _names(results: Sequence[Result]) -> Mapping[int, str]:
@@ -352,7 +352,8 @@ _HEAD: Final = ("median", "repetitions", "tester's own limit")
 def _cells(result: Result) -> tuple[str, ...]:
     limit = limit_of(result)
     known = "-" if limit is None else number(limit.value) if limit.known else f"not known; {number(limit.value)} tried"
-    return with_bounds(result), "; ".join(main_figure.repetitions(result)), known
+    median = f"{with_bounds(result)}{graded_doubts.mark(result.doubts)}"
+    return median, "; ".join(main_figure.repetitions(result)), known
 
 
 def _spans(results: Sequence[Result], times: float = _MANY_TIMES) -> bool:
@@ -699,12 +700,12 @@ def forest_figures(number_of: str, record: ComparisonRecord, looks: Looks) -> Fi
     def alone(shown: Sequence[RatioEstimate]) -> str:
         return f"{caption}{_after(graded_doubts.explained(doubts(shown)))}{_after(unlike)}"
 
-    axis = ChartAxis("cost, compared with the baseline", log=log, domain=domain, marks=tuple(marks), is_change=True)
+    axis = ChartAxis("cost against the baseline", log=log, domain=domain, marks=tuple(marks), is_change=True)
     parts = [part for own in by_quantity.values() for part in _chunks(own, charts.MOST_ROWS)]
     figures = (replace(figure, caption=alone(part)) for part in parts if (figure := _forest(record, part, axis, looks)))
     of = "work of the device" if record.by == "slices" else "time"
     title = capital(f"{number_of}cost of a frame ({of}), compared with {record.baseline.label}")
-    signs = graded_doubts.signs(doubts(every))
+    signs = graded_doubts.explained(doubts(every))
     return FigureGroup(title, caption, f"cost-by-{record.by}", tuple(figures), unlike=unlike, marks=signs)
 
 

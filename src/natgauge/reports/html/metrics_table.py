@@ -11,7 +11,7 @@ from natgauge.analysis import conditions
 from natgauge.analysis.scalability import varied_with
 from natgauge.metrics import declared
 from natgauge.records.measurement import Result
-from natgauge.reports import labels, main_figure
+from natgauge.reports import graded_doubts, labels, main_figure
 from natgauge.reports.answers import Sentence
 from natgauge.reports.rows import unit_of
 
@@ -30,6 +30,7 @@ class Entry:
 
     column: int
     median: str
+    mark: str
     spread: str
     doubts: tuple[str, ...]
     run: str = ""
@@ -92,7 +93,8 @@ def _runs(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 def _entry(column: int, result: Result) -> Entry:
     grave = dict.fromkeys(doubt.word for doubt in result.doubts if doubt.grade == "answer")
-    return Entry(column, main_figure.median(result), main_figure.spread(result, named=False), tuple(grave))
+    spread = main_figure.spread(result, named=False)
+    return Entry(column, main_figure.median(result), graded_doubts.mark(result.doubts), spread, tuple(grave))
 
 
 #: A page with fewer ratios has them in sentences.

@@ -63,7 +63,7 @@ _NO_VERDICT: Final = {"kind": "", "said": "-", "href": "", "measured": ""}
 
 #: Parts of a page that has none of them.
 _NOTHING: Final[dict[str, Any]] = {
-    **dict.fromkeys(("version", "not_sure"), ""),
+    **dict.fromkeys(("version", "not_sure", "marks"), ""),
     **dict.fromkeys(("doubts", "failures", "groups", "metrics_tables", "results", "records", "tables"), ()),
     **dict.fromkeys(("audits", "ratios", "size")),
 }
@@ -130,11 +130,12 @@ def page(
         headline=_headline(groups),
         repetitions=repetitions,
         metrics_tables=metrics_tables,
+        marks=graded_doubts.explained(result.doubts for result in results),
         results=[
-            _result(at, *each, again)
-            for at, each in enumerate(zip(names, collected.stored, trials, strict=True), start=1)
+            _result(number, *each, again) | _evidence(each[1].folder, at)
+            for number, each in enumerate(zip(names, collected.stored, trials, strict=True), start=1)
         ],
-        records=[_comparison(at, stored) for at, stored in enumerate(collected.comparisons, start=1)],
+        records=[_comparison(number, stored, at) for number, stored in enumerate(collected.comparisons, start=1)],
         audits=_audits(collected.audits, at) if collected.audits else None,
         tables=list(_parts([SheetRow("result", tuple(names)), *lines_of(results)[1:]])) if results else [],
         below=notes(results, lambda at, result: f"{names[at - 1]}, {result.metric}") if results else (),
@@ -267,13 +268,13 @@ def _headline(groups: Sequence[FigureGroup]) -> int:
     return max(1, sum(number <= _MOST_FIRST for number in figures))
 
 
-def _result(at: int, name: str, stored: Stored, trials: Trials, again: CommandAgain) -> dict[str, Any]:
+def _result(number: int, name: str, stored: Stored, trials: Trials, again: CommandAgain) -> dict[str, Any]:
     result = stored.result
     total = sum(trials.verdicts.values())
     answer, *limits = text.answer(result)
     counted = ", ".join(f"{trials.verdicts[verdict]:,} {verdict}" for verdict in Verdict if trials.verdicts[verdict])
     return {
-        "at": at,
+        "at": number,
         "name": f"{name}: {result.metric}",
         "answer": answer,
         "sentences": [*limits, *text.sentences(result)],
@@ -282,9 +283,7 @@ def _result(at: int, name: str, stored: Stored, trials: Trials, again: CommandAg
         "series": list(_series(result)),
         "trials": trials,
         "counts": f"{total:,} trials: {counted or 'none'}; {trials.disturbed:,} disturbed.",
-        "file": str(stored.folder / TRIALS),
         _COMMAND: _command(stored, again),
-        "folder": str(stored.folder),
     }
 
 
@@ -307,14 +306,14 @@ def _series(result: Result) -> Iterator[dict[str, Any]]:
             yield {"title": title, "head": head, "rows": rows}
 
 
-def _comparison(at: int, stored: StoredComparison) -> dict[str, Any]:
+def _comparison(number: int, stored: StoredComparison, at: Path) -> dict[str, Any]:
     record = stored.record
     every = [gateway.parameters for gateway in record.gateways]
     common, differing = _parameters(every, [gateway.label for gateway in record.gateways])
     compared = ", ".join(each.label for each in record.compared)
-    title = f"Comparison {at}: {compared} compared with {record.baseline.label}"
+    title = f"Comparison {number}: {compared} compared with {record.baseline.label}"
     parameters = {"common": common, "parameters": list(_parts(differing))}
-    return {**_table(title, comparison.sheet(record), stored.folder), **parameters}
+    return {**_table(title, comparison.sheet(record, placed=False), _place(stored.folder, at)), **parameters}
 
 
 def _audits(stored: Sequence[StoredAudit], at: Path) -> dict[str, Any]:
@@ -331,7 +330,10 @@ def _audits(stored: Sequence[StoredAudit], at: Path) -> dict[str, Any]:
         "head": ["requirement", *names],
         "rows": [*rows, *classes],
         "below": audit.chart(records).notes,
-        "folders": [str(each.folder) for each in stored],
+        "folders": [_place(each.folder, at) for each in stored],
+        "rfcs": enumerated(
+            [f"RFC {rfc}" for rfc in sorted({one.rfc for each in records for one in each.requirements})]
+        ),
     }
 
 
@@ -354,7 +356,18 @@ def _link(one: AuditedRequirement, folder: Path, at: Path) -> str:
     return quote(os.path.relpath(capture, at))
 
 
-def _table(title: str, shown: Sheet, folder: Path) -> dict[str, Any]:
+def _evidence(folder: Path, at: Path) -> dict[str, str]:
+    place = _place(folder, at)
+    return {"folder": place, "file": f"{place}/{TRIALS}"}
+
+
+def _place(folder: Path, at: Path) -> str:
+    """A folder from that of the page, or its name: who gets the page does not have the other folders of its writer."""
+    path = os.path.relpath(folder, at)
+    return folder.resolve().name if path.startswith(os.curdir) else path
+
+
+def _table(title: str, shown: Sheet, folder: str) -> dict[str, Any]:
     """The table of a sheet without its doubts, which are with the answers."""
     head, *rows = [(line.heading, *line.cells) for line in shown.lines]
     return {"title": title, "head": head, "rows": rows, "below": shown.notes, "folder": folder}
