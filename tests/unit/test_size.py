@@ -36,6 +36,7 @@ from natgauge.metrics.loads import FORGETS
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import OWN_TIMEOUT, Parameters
 from natgauge.records.store import Store
+from natgauge.reports.html import page as html_page
 from natgauge.reports.sizing.answer import answer_of, exit_status, text
 from natgauge.reports.sizing.chosen import sized
 from natgauge.reports.sizing.document import document
@@ -1034,6 +1035,15 @@ def test_a_page_begins_with_the_answer(folder: Path, tmp_path: Path, capfd: pyte
     assert run([*asked, "--html", "-"]) == 1
     assert capfd.readouterr().out.startswith("<!DOCTYPE html>")
     assert run([*asked, "--html", "-", "--json"]) == 2
+
+
+def test_the_caption_of_a_table_begins_with_a_capital_and_its_units_keep_theirs(folder: Path) -> None:
+    """Seen: "In cores and gbit/s"."""
+    collected, asked = find([folder]), Subscribers(1001, new=1.0)
+    said = answer_of(sized(collected.results, asked))
+    size = replace(said, tables=((("carried, in Gbit/s", "x"), ("frames", "1")),))
+    html = html_page.page(collected, lambda *_: "", folder, size=size)
+    assert "<caption>Carried, in Gbit/s</caption>" in html
 
 
 def test_a_folder_that_is_named_twice_counts_once(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
