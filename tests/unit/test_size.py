@@ -36,6 +36,7 @@ from natgauge.metrics.loads import FORGETS
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import OWN_TIMEOUT, Parameters
 from natgauge.records.store import Store
+from natgauge.reports.html import page as html_page
 from natgauge.reports.sizing.answer import answer_of, exit_status, text
 from natgauge.reports.sizing.chosen import sized
 from natgauge.reports.sizing.document import document
@@ -286,10 +287,10 @@ def test_cores_that_are_needed_are_a_multiple_of_those_that_were_measured(golden
     assert [gateway[name] for name in ("cores", "cores_both_ways_busy", "cores_one_way_idle")] == [
         [6, 11], [11, 11], [6, 11]
     ]  # fmt: skip
-    assert "All 26,000 need 11 cores (6 to 11 if fewer frames go up), " in gateway["text"]
+    assert "All 26,000 need 11 cores (at least 6 if no frames go up), " in gateway["text"]
     rows = {row[0]: row[1:] for row in answer_of(found).tables[1]}
     assert rows["cores for all, up as down"] == ("11",)
-    assert rows["cores for all, fewer up"] == ("6 to 11",)
+    assert rows["cores for all, none up"] == ("6 to 11",)
     (limit,) = gateway["limits"]
     assert (limit["both_ways_busy"], limit["one_way_idle"]) == ([5000, 5000], [5000, 10_000])
 
@@ -701,8 +702,11 @@ def test_numbers_of_one_output_are_rounded_alike_and_the_columns_that_decide_com
     assert said.count(", at up to 814 subscribers.") == 1
     head, *rows = (re.split("  +", line) for line in said.splitlines() if "  " in line)
     assert head == ["subscribers at most", "x"]
-    assert rows == [["table entries", "up to 814"], ["new connections", "250,123 to 814,999"]]
-    assert not re.search(r"\d [kMG]\b", said)
+    assert rows == [["table entries", "up to 814"], ["new connections", "250 k to 815 k"]]
+    # What is near to the subscribers has all digits.
+    near = text(sizings([capacity, rate], replace(asked, number=30_000)), asked)
+    assert "250,123 to 814,999" in near
+    assert not re.search(r"\d [kMG]\b", near)
 
 
 def _three(number: int) -> tuple[list[Result], Subscribers]:
@@ -785,7 +789,8 @@ def test_gateways_of_one_name_are_told_by_what_distinguishes_them() -> None:
     assert said.tables[0][0][1:] == ("x, 1 core", "x, 2 cores")
     assert said.title == "Does x carry 1,500 subscribers?"
     assert [lines[0] for lines in said.verdicts] == [
-        "One core carries the new connections of 1,000 of the 1,500 subscribers with x.",
+        "Cannot tell of x, 2 cores; x, 1 core does not carry all 1,500.",
+        "On one core x carries the new connections of 1,000 of the 1,500 subscribers.",
         "Cannot tell whether x (2 cores) carries 1,500 subscribers.",
     ]
 
@@ -894,15 +899,32 @@ def test_an_emptier_table_is_said_with_the_answer_that_it_could_change_and_chang
         assert text(found, asked).count(of_table) == 1
 
 
+def test_where_answers_differ_the_first_line_names_who_carries_all() -> None:
+    def of(*rates: float) -> list[str]:
+        asked, each = Subscribers(1000, new=1.0), []
+        for name, rate in zip("abc", rates, strict=False):
+            of_name = {"gateway": name, "device_cores": 1}
+            ends = [0.9 * rate, 1.1 * rate]
+            each.append(made(ends, metric="connection-rate", unit="connections/s", parameters=of_name))
+        return [lines[0] for lines in answer_of(sizings(each, asked)).verdicts]
+
+    assert of(2000, 500)[0] == "All 1,000 stay within each known limit of a, not of b."
+    assert of(2000, 1000, 500)[0] == "All 1,000 stay within each known limit of a, not of c; cannot tell of b."
+    assert of(1000, 500)[0] == "Cannot tell of a; b does not carry all 1,000."
+    # None of those with this answer carries them, but another gateway does.
+    assert not any("none carries" in line or "neither" in line for line in of(2000, 500, 600))
+    assert of(500, 600)[0].startswith("On one core neither carries all 1,000: a carries the new connections of 450 ")
+
+
 def test_what_was_not_measured_is_named_with_the_first_limit() -> None:
     """Seen: "Frames are the first limit; open connections were not measured" below "up to 2,184 subscribers"."""
     results, asked = _three(401)
-    assert answer_of(sized(results, asked)).verdicts[0][2] == (
+    assert answer_of(sized(results, asked)).verdicts[0][4] == (
         "Frames per second are the first limit; table entries are the second, at up to 400 subscribers with the "
         "configured limit of 48,000 (whether memory lets it grow was not measured)."
     )
     unknown = [one for one in results if one.metric == "throughput"]
-    assert answer_of(sized(unknown, asked)).verdicts[0][2] == (
+    assert answer_of(sized(unknown, asked)).verdicts[0][4] == (
         "Frames per second are the first limit of what was measured; new connections and table entries were not "
         "measured."
     )
@@ -912,15 +934,25 @@ def test_the_answer_says_for_how_many_subscribers_the_cores_work_and_how_many_co
     """Seen: "do not carry (placement shared)", and "all need" of which a reader took all for gateways."""
     results, asked = _three(401)
     found = sized(results, asked)
-    carried, needed, *_ = answer_of(found).verdicts[0]
+    carried, needed, *beside = answer_of(found).verdicts[0]
     assert carried == (
-        "One core carries the frames of 24 to 30 of the 401 subscribers with a, of 22 with b, of 16 with c, if as "
-        "many frames go up as down."
+        "On one core none carries all 401: a carries the frames of 24 to 30, b of 22, c of 16, if as many frames go up "
+        "as down."
     )
     assert needed == (
-        "All 401 need 14 to 17 cores (7 to 17 if fewer frames go up) with a, 19 (10 to 19) with b, 25 (13 to 25) with "
-        "c, if cores add up (not measured)."
+        "All 401 need 14 to 17 cores (at least 7 if no frames go up) with a, 19 (at least 10) with b, 25 (at least 13) "
+        "with c, if cores add up (not measured), and a table of 48,120 entries."
     )
+    # What the number of cores does not contain is beside it, and nowhere else.
+    assert beside[:2] == [
+        (
+            "Frames and new connections were measured with 1,000 entries in the table; with 48,120 they can be slower "
+            "(not measured)."
+        ),
+        "Each limit was measured alone: used together, they may carry fewer.",
+    ]
+    assert all(text(found, asked).count(line) == 1 for line in beside[:2])
+    assert "together 48,120 table entries (120 each), " in answer_of(found).question
     (each, *_) = document(found, asked)["gateways"]
     assert each["answer"] == "does not carry"
     # Where the cores are not what ends it first, whether they are carried is the answer.
@@ -966,8 +998,9 @@ def test_a_page_has_the_costs_below_the_answer_and_then_the_rates(tmp_path: Path
         next(number for number, line in enumerate(lines) if part in line)
         for part in (
             "5,000 subscribers, each with",
-            "One core carries",
+            "On one core none carries all 5,000: ",
             "Subscribers at most",
+            "Needed and carried",
             "Cost of a frame",
             "Frames per second without loss",
             "To raise the limit of frames",
@@ -1002,6 +1035,15 @@ def test_a_page_begins_with_the_answer(folder: Path, tmp_path: Path, capfd: pyte
     assert run([*asked, "--html", "-"]) == 1
     assert capfd.readouterr().out.startswith("<!DOCTYPE html>")
     assert run([*asked, "--html", "-", "--json"]) == 2
+
+
+def test_the_caption_of_a_table_begins_with_a_capital_and_its_units_keep_theirs(folder: Path) -> None:
+    """Seen: "In cores and gbit/s"."""
+    collected, asked = find([folder]), Subscribers(1001, new=1.0)
+    said = answer_of(sized(collected.results, asked))
+    size = replace(said, tables=((("carried, in Gbit/s", "x"), ("frames", "1")),))
+    html = html_page.page(collected, lambda *_: "", folder, size=size)
+    assert "<caption>Carried, in Gbit/s</caption>" in html
 
 
 def test_a_folder_that_is_named_twice_counts_once(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -372,7 +372,7 @@ def _ranked_alike(every: Sequence[Ranking], results: Sequence[Result]) -> Iterat
         yield from _unlike([result for ranking in every for result in ranking.results], _of_points(results))
         return
     for ranking in every:
-        yield _ranked_once(ranking)
+        yield from _ranked_once(ranking)
         yield from _behind(ranking)
 
 
@@ -464,7 +464,8 @@ def _undecided(every: Sequence[Ranking], best: str, points: str) -> Sentence:
     return Sentence(f"{text}.", "cannot tell", _why_wide([claim for ranking in every for claim in ranking.claims]))
 
 
-def _ranked_once(ranking: Ranking) -> Sentence:
+def _ranked_once(ranking: Ranking) -> Iterator[Sentence]:
+    """The best gateway; which of the others cannot be told apart has no part in how sure that is, and its sentence."""
     first = ranking.results[0]
     # A gateway that may be better or worse than measured makes the order of the others no less sure.
     # Bounds are in the interval already.
@@ -482,29 +483,28 @@ def _ranked_once(ranking: Ranking) -> Sentence:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
             text += ", ".join(f"{each.gateway} {_value(each, bits=True)}" for each in rivals)
             text += f", {_why_not(unequal)}"
-        return Sentence(f"{text}.", certainty, _why_wide(ranking.claims))
+        yield Sentence(f"{text}.", certainty, _why_wide(ranking.claims))
+        return
     times = _times(claims[:1], f"that of the next, {claims[0].first.gateway}")
     text = f"{first.gateway} {_best(first)}: {_value(first, bits=True)}, {times}"
-    if len(ranking.claims) > 1:
-        text += _last([result for result in ranking.results[1:] if result.gateway not in aside])
+    behind = [result for result in ranking.results[1:] if result.gateway not in aside]
+    alike = _maybe_last(behind)
+    if len(behind) > 1 and not alike:
+        text += f"; last of {len(behind) + 1} is {behind[-1].gateway} ({_measured(behind[-1])})"
     if aside and len(aside) < len(ranking.claims):
         left_out = _not_ranked([claim for claim in ranking.claims if claim.first.gateway in aside])
         text += f". Too doubtful to rank {'are' if len(aside) > 1 else 'is'} {left_out}"
-    return _claimed(text, certainty, claims)
+    yield _claimed(text, certainty, claims)
+    if alike:
+        names, values = listed([each.gateway for each in alike]), ", ".join(few(list(map(_measured, alike))))
+        asked = f"{names} apart" if len(alike) == 2 else f"which of {names} is the last"
+        yield Sentence(f"Cannot tell {asked} by {_plain(first)}: {values} {unit_of(first)}.", "cannot tell")
 
 
-def _last(behind: Sequence[Result]) -> str:
-    """The last of the gateways behind the best one, as the end of a sentence, or those that may be the last."""
-    if len(behind) < 2:
-        return ""
-    *others, last = behind
-    alike = [each for each in others if claim(each, last).certainty == "cannot tell"]
-    if not alike:
-        return f"; last of {len(behind) + 1} is {last.gateway} ({_measured(last)})"
-    names, values = listed([each.gateway for each in (*alike, last)]), few([*map(_measured, (*alike, last))])
-    if len(alike) == 1:
-        return f"; {names} cannot be told apart ({', '.join(values)})"
-    return f"; cannot tell which of {names} is the last ({', '.join(values)})"
+def _maybe_last(behind: Sequence[Result]) -> list[Result]:
+    """Of the gateways behind the best one those that may be the last, where these are several."""
+    alike = [each for each in behind[:-1] if claim(each, behind[-1]).certainty == "cannot tell"]
+    return [*alike, behind[-1]] if alike else []
 
 
 def _measured(result: Result) -> str:

@@ -176,6 +176,7 @@ def _template(jinja2: Any) -> Any:
     )
     environment.filters |= {
         "unbroken": _unbroken,
+        "capital": capital,
         "shell": lambda path: shlex.quote(str(path)),
         "shell_options": shell_options,
     }

@@ -14,7 +14,7 @@ from natgauge.reports.sizing.chosen import left_out
 from natgauge.reports.sizing.facts import doubt_lines, meaning_of_marks, own_work, sentences_of
 from natgauge.reports.sizing.question import question_of, sum_of_all
 from natgauge.reports.sizing.table import Table, tables_of, transposed
-from natgauge.reports.sizing.verdict import answer_lines, first_metric, groups_by_answer
+from natgauge.reports.sizing.verdict import answer_lines, first_metric, groups_by_answer, which_carry
 from natgauge.reports.sizing.words import commands_of
 from natgauge.tables import aligned
 
@@ -27,7 +27,8 @@ class SizeAnswer:
     """What results say of subscribers, without their doubts; the question is with the sum of all of them.
 
     Attributes:
-        verdicts: of gateways with the same answer the lines: the answer, the cores of all, why, and what limits it.
+        verdicts: which carry all, if answers differ; then of gateways with the same answer the lines: the answer, the
+            cores of all, why, and what limits it.
         tables: each with its head, and a row for each limit; behind its name is a cell for each gateway.
         metric: that of the result that limits first; None = no result does.
     """
@@ -55,10 +56,15 @@ def answer_of(found: Sequence[Sizing]) -> SizeAnswer:
     title = (
         f"Does {gateways[0]} carry {subscribers}?" if len(gateways) == 1 else f"Which gateway carries {subscribers}?"
     )
+    groups = groups_by_answer(found)
+    verdicts = [
+        *([which_carry(found)] if len(groups) > 1 else []),
+        *(answer_lines(group, is_whole=len(groups) == 1) for group in groups),
+    ]
     return SizeAnswer(
         title,
         f"{question_of(asked)}{sum_of_all(found)}.",
-        tuple(tuple(answer_lines(group)) for group in groups_by_answer(found)),
+        tuple(map(tuple, verdicts)),
         tuple(tables_of(found)),
         (*sentences_of(found), *own_work(found), *meaning_of_marks(found)),
         tuple((what, tuple(own)) for what, own in commands_of(found).items()),

@@ -25,7 +25,7 @@ from natgauge.records.measurement import Result
 from natgauge.reports.graded_doubts import explained, graded
 from natgauge.reports.rows import own_share
 from natgauge.reports.sizing.question import frames_in_words, frames_of, frames_of_all, limit_of_frames
-from natgauge.reports.sizing.verdict import deciding_limits
+from natgauge.reports.sizing.verdict import beside_cores, deciding_limits, used_alone
 from natgauge.reports.sizing.words import emptier_table, entries_of_all, names_of, shown
 from natgauge.words import OUTSIDE_PORTS, enumerated
 
@@ -83,13 +83,13 @@ def _facts(sizing: Sizing, found: Sequence[Sizing]) -> Iterator[str]:
         yield f"Outside addresses: at least {in_full(addresses)}, {_if_taken(sizing)}."
     yield from _chosen_frames(sizing, found)
     yield from _chosen_tables(sizing)
-    # Of what is carried the answer says it.
-    is_carried = sizing.fits(asked.number) == "carries"
-    yield from [] if is_carried else emptier_table(sizing)
+    # Of what is carried, and beside a number of cores, the answer says it.
+    beside = beside_cores(sizing)
+    yield from [] if beside or sizing.fits(asked.number) == "carries" else emptier_table(sizing)
     if sizing.larger_frames:
         yield "No throughput was measured with frames as large as the mean: larger frames may cost more."
-    if len(asked.needs()) - len(sizing.no_limit) > 1 and not all(one.fits(asked.number) == "carries" for one in found):
-        yield "Each limit was measured alone: used together, they may carry fewer."
+    if not beside and not all(one.fits(asked.number) == "carries" for one in found):
+        yield from used_alone(sizing)
 
 
 def _entries(sizing: Sizing) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from natgauge.analysis.contrast import Span
 from natgauge.analysis.sizing import OF_CORES, Sizing, Use, resource_of
 from natgauge.figure_text import at_least, at_most, number
 from natgauge.reports.graded_doubts import mark
@@ -18,7 +19,9 @@ from natgauge.words import enumerated
 
 #: The heads of the rows of a limit of frames, by how subscribers use the directions.
 _UP_AS_DOWN: Final = "frames, up as down"
-_FEWER_UP: Final = "frames, fewer up"
+_NONE_UP: Final = "frames, none up"
+#: A limit of this many times the subscribers is far from them.
+_FAR: Final = 10
 #: Units of bits/s, the largest first.
 _PREFIXES: Final = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 #: A table: its head, and its rows.
@@ -28,9 +31,9 @@ Table = tuple[tuple[str, ...], ...]
 def tables_of(found: Sequence[Sizing]) -> list[Table]:
     """Return the table of subscribers, with a row for each limit, and where there are some that of cores and bits/s."""
     names, (scale, unit) = names_of(found), _prefix_of(found)
-    units = [("cores", list(_cores(found))), (unit, list(_bits(found, scale, unit)))]
-    others = [row for _, rows in units for row in rows]
-    head = f"in {enumerated([of for of, rows in units if rows])}"
+    parts = [("needed", list(_cores(found))), ("carried", list(_bits(found, scale, unit)))]
+    others = [row for _, rows in parts for row in rows]
+    head = enumerated([of for of, rows in parts if rows])
     tables: list[Table] = [(("subscribers at most", *names), *_limits(found))]
     return [*tables, ((head, *names), *others)] if others else tables
 
@@ -53,7 +56,7 @@ def _cores(found: Sequence[Sizing]) -> Iterator[tuple[str, ...]]:
         return
     uses: Mapping[str, Use | None] = {"cores for all": None}
     if any(limit.busier_share is not None for limit in limits):
-        uses = {"cores for all, up as down": "both ways", "cores for all, fewer up": "one way"}
+        uses = {"cores for all, up as down": "both ways", "cores for all, none up": "one way"}
     for name, use in uses.items():
         cores = [sizing.cores_for(number, use) for sizing in found]
         if any(cores):
@@ -67,7 +70,7 @@ def _bits(found: Sequence[Sizing], scale: float, unit: str) -> Iterator[tuple[st
         limit = limit_of_frames(sizing)
         both = None if limit is None else limit.both_ways
         sign = "" if limit is None else mark(grave_doubts(limit, sizing.asked))
-        cells.append("-" if both is None else f"{_carried_bits(both.lower * bits, both.upper * bits)}{sign}")
+        cells.append("-" if both is None else f"{_rounded(both.lower * bits, both.upper * bits)}{sign}")
     if set(cells) != {"-"}:
         yield f"{unit} at most, up as down", *cells
 
@@ -83,17 +86,24 @@ class _Cell:
 
 def _cells(sizing: Sizing) -> Iterator[_Cell]:
     """Yield the cells of the limits of a gateway."""
+    number = sizing.asked.number
     for limit in sizing.limits:
         sign = mark(grave_doubts(limit, sizing.asked))
         if limit.busier_share is not None:
-            yield _Cell(_UP_AS_DOWN, limit.ended, f"{span_in_words(limit.both_ways)}{sign}")
-            yield _Cell(_FEWER_UP, limit.ended, f"{span_in_words(limit.one_way)}{sign}")
+            yield _Cell(_UP_AS_DOWN, limit.ended, f"{_most(limit.both_ways, number)}{sign}")
+            yield _Cell(_NONE_UP, limit.ended, f"{_most(limit.one_way, number)}{sign}")
             continue
         result, name = limit.result, shown(limit.ended)
         resource = None if result is None else resource_of(result)
         if result is not None and resource == limit.ended and result.metric != metrics_of(resource)[0]:
             name += f" ({result.metric})"
-        yield _Cell(name, limit.ended, f"{span_in_words(limit.subscribers)}{sign}")
+        yield _Cell(name, limit.ended, f"{_most(limit.subscribers, number)}{sign}")
+
+
+def _most(known: Span, number: int) -> str:
+    """A number of subscribers; a range far beyond those that are asked for limits nothing, and has three digits."""
+    lower, upper = (math.floor(end) if math.isfinite(end) else end for end in (known.lower, known.upper))
+    return _rounded(lower, upper) if _FAR * number <= lower < upper else span_in_words(known)
 
 
 def _lacking(sizing: Sizing) -> Iterator[_Cell]:
@@ -113,8 +123,8 @@ def _prefix_of(found: Sequence[Sizing]) -> tuple[float, str]:
     return next((each for each in _PREFIXES if each[0] <= largest), _PREFIXES[-1])
 
 
-def _carried_bits(lower: float, upper: float) -> str:
-    """Bits/s that are carried, rounded outward."""
+def _rounded(lower: float, upper: float) -> str:
+    """What is carried, rounded outward."""
     if lower <= 0 < upper < math.inf:
         return f"up to {at_most(upper)}"
     if math.isinf(upper):

@@ -14,7 +14,7 @@ from natgauge.records.measurement import FUNCTIONAL
 from natgauge.reports import criterion
 from natgauge.reports.sizing.words import (
     AS_MANY,
-    FEWER,
+    NONE_UP,
     SUBJECTS,
     configured_limit,
     cores_needed,
@@ -25,12 +25,15 @@ from natgauge.reports.sizing.words import (
     names_of,
     shown,
     span_in_words,
+    table_needed,
 )
 from natgauge.words import enumerated
 
 #: Why resources that subscribers take were not looked at.
 _NOT_LOOKED_AT: Final = "No result says for how long the gateway keeps connections (--device-timeout)."
 
+#: What nobody measured.
+_ALONE: Final = "Each limit was measured alone: used together, they may carry fewer."
 #: Places of limits, in their order.
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
 
@@ -42,16 +45,37 @@ def groups_by_answer(found: Sequence[Sizing]) -> list[list[Sizing]]:
         limits = [(limit.ended, limit.is_of_settings, limit.is_of_one) for limit in _ends(sizing)]
         first = sizing.results[0]
         answer = (sizing.fits(sizing.asked.number), cores_of(first), log_of(first), bool(_cores(sizing)))
-        shape = (*answer, _conditions(sizing), _why(sizing), *limits, _not_measured(sizing), _unsaid(sizing))
+        said = (_why(sizing), _not_measured(sizing), _unsaid(sizing), beside_cores(sizing), table_needed(sizing))
+        shape = (*answer, _conditions(sizing), *said, *limits)
         groups.setdefault(shape, []).append(sizing)
     return list(groups.values())
 
 
-def answer_lines(group: Sequence[Sizing]) -> list[str]:
-    """The answer on gateways with the same answer, as lines: the verdict, cores, why, and what limits them."""
+def which_carry(found: Sequence[Sizing]) -> list[str]:
+    """Which of several gateways carry all, as a line."""
+    number, names = found[0].asked.number, dict[str, list[str]]()
+    for name, sizing in zip(names_of(found), found, strict=True):
+        names.setdefault(sizing.fits(number), []).append(name)
+    yes, no, unknown = (enumerated(names.get(fits, [])) for fits in ("carries", "does not carry", "cannot tell"))
+    of_all, untold = f"all {in_full(number)}" if number > 1 else "it", f"cannot tell of {unknown}"
+    if yes:
+        stay = f"{capital(of_all)} {'stay' if number > 1 else 'stays'} within each known limit of {yes}"
+        return [f"{stay}{f', not of {no}' if no else ''}{f'; {untold}' if unknown else ''}."]
+    if not unknown:
+        return [f"{'Neither' if len(found) == 2 else 'None'} carries {of_all}."]
+    refuse = "do not carry" if len(names.get("does not carry", [])) > 1 else "does not carry"
+    return [f"{capital(untold)}{f'; {no} {refuse} {of_all}' if no else ''}."]
+
+
+def answer_lines(group: Sequence[Sizing], *, is_whole: bool = False) -> list[str]:
+    """The answer on gateways with the same answer, as lines: the verdict, cores, why, and what limits them.
+
+    `is_whole` is whether no other gateway has another answer.
+    """
     return [
-        f"{_verdict(group)}{_conditions(group[0])}.",
+        f"{_verdict(group, is_whole=is_whole)}{_conditions(group[0])}.",
         *_cores_of_all(group),
+        *beside_cores(group[0]),
         *_why(group[0]),
         f"{_limits(group)}.",
         *_unsaid(group[0]),
@@ -131,12 +155,22 @@ def _is_of_cores(sizing: Sizing) -> bool:
     return sizing.fits(sizing.asked.number) == "does not carry" and bool(_cores(sizing))
 
 
-def _by_number(group: Sequence[Sizing], numbers: Sequence[str]) -> dict[str, str]:
+def beside_cores(sizing: Sizing) -> tuple[str, ...]:
+    """What the number of cores that all need does not contain, as lines; none where that number is not said."""
+    return (*emptier_table(sizing), *used_alone(sizing)) if _cores(sizing) else ()
+
+
+def used_alone(sizing: Sizing) -> list[str]:
+    """That limits were not used together, as a line; none where there is one."""
+    return [_ALONE] if len(sizing.asked.needs()) - len(sizing.no_limit) > 1 else []
+
+
+def _by_number(group: Sequence[Sizing], numbers: Sequence[str]) -> dict[str, list[str]]:
     """The numbers, each once, with the names of its gateways."""
     of: dict[str, list[str]] = {}
     for name, number in zip(names_of(group), numbers, strict=True):
         of.setdefault(number, []).append(name)
-    return {number: enumerated(names) for number, names in of.items()}
+    return of
 
 
 def _cores_of_all(group: Sequence[Sizing]) -> list[str]:
@@ -148,19 +182,21 @@ def _cores_of_all(group: Sequence[Sizing]) -> list[str]:
     noun = "core" if all(own is not None and own.upper == 1 for own in cores) else "cores"
     parts = _by_number(group, [cores_needed(sizing) for sizing in group])
     # The first of several has the words of its numbers.
-    needs = [needed.format(*((f" {noun}", f" {FEWER}") if not at else ("", ""))) for at, needed in enumerate(parts)]
-    of = [f" with {names}" for names in parts.values()] if len(group) > 1 else [""]
+    needs = [needed.format(*((f" {noun}", f" {NONE_UP}") if not at else ("", ""))) for at, needed in enumerate(parts)]
+    of = [f" with {enumerated(names)}" for names in parts.values()] if len(group) > 1 else [""]
     said = [f"{needed}{names}" for needed, names in zip(needs, of, strict=True)]
     need = f"All {in_full(number)} need" if number > 1 else "It needs"
-    return [f"{need} {', '.join(said)}, if cores add up (not measured)."]
+    table = table_needed(group[0])
+    also = f", and a table of {table}" if table else ""
+    return [f"{need} {', '.join(said)}, if cores add up (not measured){also}."]
 
 
-def _verdict(group: Sequence[Sizing]) -> str:
+def _verdict(group: Sequence[Sizing], *, is_whole: bool) -> str:
     """Whether they are carried by gateways with the same answer, or how many of them are."""
     sizing, one = group[0], len(group) == 1
     first, asked, names = sizing.results[0], sizing.asked, enumerated(names_of(group))
     if _is_of_cores(sizing):
-        return _carried(group)
+        return _carried(group, is_whole=is_whole)
     gateways = f"{names} ({cores_of(first)}{log_of(first)})"
     subscribers, fits = with_noun(in_full(asked.number), "subscribers"), sizing.fits(asked.number)
     carry = "carries" if one else "carry"
@@ -173,19 +209,23 @@ def _verdict(group: Sequence[Sizing]) -> str:
     return alone if several else f"{gateways} {carry} {subscribers}"
 
 
-def _carried(group: Sequence[Sizing]) -> str:
-    """For how many of the subscribers the cores of gateways do the work that ends first."""
+def _carried(group: Sequence[Sizing], *, is_whole: bool) -> str:
+    """That the cores of gateways do not carry all, and for how many they do the work that ends first."""
     limits, first = [_ends(sizing)[0] for sizing in group], group[0].results[0]
     work, number = limits[0].ended, group[0].asked.number
-    cores = "One core carries" if first.device_cores == 1 else f"{cores_of(first)} carry"
     parts = _by_number(group, [span_in_words(limit.used("both ways")) for limit in limits])
-    of = with_noun(f"of the {in_full(number)}" if number > 1 else "1", "subscribers")
+    none = is_whole and len(group) > 1 and number > 1
+    of = "" if none else f" of {with_noun(f'the {in_full(number)}' if number > 1 else '1', 'subscribers')}"
     said = [
-        f"{'of ' if at else ''}{carried}{'' if at else f' {of}'} with {names}"
+        f"{enumerated(names)} of {carried}"
+        if at
+        else f"{enumerated(names)} {'carry' if len(names) > 1 else 'carries'} the {work} of {carried}{of}"
         for at, (carried, names) in enumerate(parts.items())
     ]
-    ways = f", {AS_MANY}" if limits[0].busier_share is not None else ""
-    return f"{cores} the {work} of {', '.join(said)}{log_of(first)}{ways}"
+    log, ways = log_of(first), f", {AS_MANY}" if limits[0].busier_share is not None else ""
+    lead = f"On {'one core' if first.device_cores == 1 else cores_of(first)}{log}{',' if log else ''}"
+    refused = f" {'neither' if len(group) == 2 else 'none'} carries all {in_full(number)}:" if none else ""
+    return f"{lead}{refused} {', '.join(said)}{ways}"
 
 
 def _conditions(sizing: Sizing) -> str:

@@ -28,7 +28,7 @@ SUBJECTS: Final[Mapping[Ended, str]] = {
     "frames": "frames per second",
 }
 #: How subscribers use the directions, where both are as busy, and where one is not.
-AS_MANY, FEWER = "if as many frames go up as down", "if fewer frames go up"
+AS_MANY, NONE_UP = "if as many frames go up as down", "if no frames go up"
 #: Smaller numbers have three significant digits, and all others each digit of the whole number.
 _WHOLE: Final = 100
 #: A table of this many times the connections has room for those of the system, too.
@@ -91,7 +91,7 @@ def ended_at(limit: SubscriberLimit) -> str:
     known = limit.subscribers.lower > 0 or math.isfinite(limit.subscribers.upper)
     if limit.busier_share is not None and math.isfinite(limit.measured.upper):
         most = in_full(math.floor(limit.subscribers.upper))
-        return f"{_subscribers(limit.both_ways)} {AS_MANY}, up to {most} {FEWER}"
+        return f"{_subscribers(limit.both_ways)} {AS_MANY}, up to {most} {NONE_UP}"
     return _subscribers(limit.subscribers) if known else "not known"
 
 
@@ -135,13 +135,20 @@ def cores_in_words(needed: Span) -> str:
 def cores_needed(sizing: Sizing) -> str:
     """How many cores all subscribers need, by how they use the directions; empty where their number is not known.
 
-    `{0}` is the place of the noun, and `{1}` that of the second number's condition.
+    `{0}` is the place of the noun, and `{1}` that of the condition of the least number.
     """
     number = sizing.asked.number
     both, one = (sizing.cores_for(number, use) for use in ("both ways", "one way"))
     if both is None or one is None:
         return ""
-    return f"{cores_in_words(both)}{{0}}{f' ({cores_in_words(one)}{{1}})' if one.lower < both.lower else ''}"
+    return f"{cores_in_words(both)}{{0}}{f' (at least {in_full(one.lower)}{{1}})' if one.lower < both.lower else ''}"
+
+
+def table_needed(sizing: Sizing) -> str:
+    """The table that all subscribers need where the one that was set is too small; or empty."""
+    entries, holds, asked = entries_of_all(sizing.asked), sizing.table_limit, sizing.asked
+    needed = f"{with_noun(in_full(entries), 'entries')}{' or more' * asked.may_take_more}"
+    return needed if holds is not None and holds < entries else ""
 
 
 def emptier_table(sizing: Sizing) -> list[str]:
