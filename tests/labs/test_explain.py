@@ -111,7 +111,7 @@ def test_a_gateway_that_forwards_nothing_is_explained(tmp_path: Path, capsys: py
     document = explained(folder, 1, capsys)
     assert (document["losing"]["hop"], document["losing"]["device"]) == ("rules", "gateway"), document
     assert document["failure"].startswith("device does not forward")
-    assert "; cause: a rule or a route of the device" in document["failure"]
+    assert "the forward chain accepts no UDP to the outside" in document["failure"]
 
 
 @pytest.mark.alone

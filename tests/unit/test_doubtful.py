@@ -58,7 +58,7 @@ def test_captions_of_a_page_and_of_files_say_what_the_doubts_of_marked_figures_s
     results = [rate(VALUES, "a", doubt("drift")), rate(VALUES, "b", doubt("queues", 0.02), later=10.0)]
     (group,) = question_figures(results, [(), ()], looks_of(results, []))
     drift, queues = (known(word).plainly for word in ("drift", "queues"))
-    marks = f"† may be another value: {drift}. * interval widened: {queues}."
+    marks = f"† may be another value: {drift}. * a doubt about its interval: {queues}."
     assert group.marks == marks
     (figure,) = group.figures
     assert marks in figure.caption

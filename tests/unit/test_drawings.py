@@ -111,7 +111,7 @@ def test_a_drawing_in_a_paper_says_its_unit_its_interval_and_its_doubts(
     assert said.count("(frames/s in each direction)") == 2
     assert "another run on this machine is expected" in said
     plainly = [known(word).plainly for word in ("rare loss", "wide spread")]
-    assert "† may be another value: {}. * interval widened: {}.".format(*plainly) in said
+    assert "† may be another value: {}. * a doubt about its interval: {}.".format(*plainly) in said
     assert "jool-nat64" in said
     signs = [word[-1] for word in drawn if word[-1] in "†*" and len(word) < 30]
     assert sorted(signs) == sorted("†*" * len(connections))

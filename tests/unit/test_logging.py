@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import struct
 import subprocess
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
@@ -416,27 +415,63 @@ def test_a_log_that_lacks_each_hundredth_record_is_found_and_tolerated_up_to_its
     assert logging(dropping, tolerance=0.01).measure(PLAN).verdict is Verdict.PASS
 
 
+class Clock:
+    """Time that passes only while a log sleeps, with what comes later."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._due: list[tuple[float, Callable[[], None]]] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        come, self._due = (
+            [do for at, do in self._due if at <= self.now],
+            [one for one in self._due if one[0] > self.now],
+        )
+        for do in come:
+            do()
+
+    def later(self, seconds: float, do: Callable[[], None]) -> None:
+        self._due.append((self.now + seconds, do))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    own = Clock()
+    monkeypatch.setattr(connection_log, "time", own)
+    return own
+
+
+def at(clock: Clock, measurer: LabMeasurer) -> LabMeasurer:
+    """The measurer, whose log has this clock."""
+    assert measurer.log is not None
+    measurer.log.sleep = clock.sleep
+    return measurer
+
+
 def test_records_of_frames_before_a_trial_are_waited_for_and_are_none_of_the_trial(
-    logging: Callable[..., LabMeasurer], tmp_path: Path
+    logging: Callable[..., LabMeasurer], tmp_path: Path, clock: Clock
 ) -> None:
     def earlier() -> None:
         with (tmp_path / EVENTS.records).open("a") as file:
             file.writelines(f"{record(number)}\n" for number in range(100))
 
-    timer = threading.Timer(QUIET / 4, earlier)
-    timer.start()
-    log = logging(lambda lines: lines[1:]).measure(PLAN).readings.log
-    timer.join()
+    measurer = at(clock, logging(lambda lines: lines[1:]))
+    clock.later(QUIET / 4, earlier)
+    log = measurer.measure(PLAN).readings.log
     assert log is not None
     assert (log.lost, log.duplicate) == (1, 0)
 
 
 @pytest.mark.parametrize("periods", [None, 2])
 def test_ends_of_connections_that_the_emptied_table_had_are_none_of_the_trial(
-    logging: Callable[..., LabMeasurer], tmp_path: Path, periods: int | None
+    logging: Callable[..., LabMeasurer], tmp_path: Path, periods: int | None, clock: Clock
 ) -> None:
     """Seen: octets for each connection of two records, where a gateway logs begin and end, and the end came late."""
-    measurer, timers = logging(), []
+    measurer = at(clock, logging())
     assert measurer.device is not None
     emptied = measurer.device.empty
 
@@ -446,8 +481,7 @@ def test_ends_of_connections_that_the_emptied_table_had_are_none_of_the_trial(
 
     def empty() -> None:
         emptied()
-        timers.append(threading.Timer(QUIET / 2, ends))
-        timers[-1].start()
+        clock.later(QUIET / 2, ends)
 
     measurer.device.empty = empty  # type: ignore[method-assign]
     phase2 = None if periods is None else Phase2Plan(100.0, 100.0, 0.1, periods=periods)
@@ -457,35 +491,23 @@ def test_ends_of_connections_that_the_emptied_table_had_are_none_of_the_trial(
         log = trial.readings.log
         assert log is not None
         assert (log.records, log.unparsed) == (200, 0)
-    for timer in timers:
-        timer.join()
 
 
 def test_a_log_that_nothing_comes_to_between_trials_is_emptied_without_a_long_wait(
-    logging: Callable[..., LabMeasurer], monkeypatch: pytest.MonkeyPatch
+    logging: Callable[..., LabMeasurer], clock: Clock
 ) -> None:
-    measurer, now = logging(), 0.0
-    assert measurer.log is not None
-
-    def sleep(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    measurer.log.sleep = sleep
-    monkeypatch.setattr(connection_log, "time", SimpleNamespace(monotonic=lambda: now))
-    waits = []
+    measurer, waits = at(clock, logging()), []
     for _ in range(4):
-        began = now
+        began = clock.now
         measurer.measure(PLAN)
-        waits.append(now - began)
+        waits.append(clock.now - began)
     assert min(waits[:2]) > QUIET > max(waits[2:])
 
 
 def test_a_log_with_two_lines_for_each_connection_is_awaited_to_its_end(
-    logging: Callable[..., LabMeasurer], tmp_path: Path
+    logging: Callable[..., LabMeasurer], tmp_path: Path, clock: Clock
 ) -> None:
     """A gateway that logs begin and end, and writes both in batches: half of the log had as many lines as wanted."""
-    timers = []
 
     def in_batches(lines: list[str]) -> list[str]:
         def rest() -> None:
@@ -493,13 +515,10 @@ def test_a_log_with_two_lines_for_each_connection_is_awaited_to_its_end(
                 file.writelines(f"{line}\nend of it\n" for line in lines[half:])
 
         half = len(lines) // 2
-        timers.append(threading.Timer(QUIET / 2, rest))
-        timers[-1].start()
+        clock.later(QUIET / 2, rest)
         return [each for line in lines[:half] for each in (line, "end of it")]
 
-    log = logging(in_batches).measure(PLAN).readings.log
-    for timer in timers:
-        timer.join()
+    log = at(clock, logging(in_batches)).measure(PLAN).readings.log
     assert log is not None
     assert (log.lost, log.records) == (0, 200)
 

@@ -341,7 +341,7 @@ def test_a_doubt_of_several_grades_is_told_once_in_the_gravest_with_the_results_
     line, *others = doubt_lines(results, brief=True)
     assert not others
     assert line.startswith(
-        "Could change the answer: other traffic (1 of 4 results), interval widened (1 of 4 results), "
+        "Could change the answer: other traffic (1 of 4 results), about the interval (1 of 4 results), "
         "for information (2 of 4 results): t. "
     )
 

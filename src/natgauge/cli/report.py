@@ -441,17 +441,18 @@ def _answered(
         restricting = [one for one in compared if one not in for_text]
         shown = replace(
             shown,
-            notes=tuple(filter(None, [*(one.text for one in restricting), "" if for_text else why, *shown.notes])),
-            for_text=tuple(
+            notes=tuple(
                 filter(
                     None,
                     [
-                        *(one.text for one in for_text),
-                        why if for_text else "",
+                        *(one.text for one in restricting),
+                        "" if for_text else why,
+                        *shown.notes,
                         of_trials(collected.results) if brief else "",
                     ],
                 )
             ),
+            for_text=tuple(filter(None, [*(one.text for one in for_text), why if for_text else ""])),
         )
     return _rendered(form, shown, collected, own)
 

@@ -135,7 +135,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="wide spread",
-        plainly="repetitions differ by more than 5 % of their median, or than the errors of their searches",
+        plainly="repetitions differ by more than 5 % of their median, or by more than their searches explain",
         grade="interval",
         about="repetition",
         holds=_wide,

@@ -483,7 +483,7 @@ def _traffic_of(gateway: GatewayRecord) -> str:
 def _short_notes(record: ComparisonRecord) -> Iterator[str]:
     forwarding = "; x forwarding: as a multiple of that of plain forwarding" if record.by == "slices" else ""
     yield f"ns: {_COSTS[record.by]}{forwarding}"
-    yield "The A/A control shows noise. On another host nanoseconds differ, ratios less"
+    yield "The A/A control shows how large the noise is. On another host nanoseconds differ, ratios less"
 
 
 def _all_notes(record: ComparisonRecord) -> Iterator[str]:

@@ -22,9 +22,9 @@ GRADE_TITLES: Final[Mapping[Grade, str]] = {
 #: Marks of figures with doubts of each grade; those for information need none.
 MARKS: Final[Mapping[Grade, str]] = {"answer": "†", "interval": "*", "information": ""}
 #: What each mark says of its figure.
-_MARKED: Final[Mapping[Grade, str]] = {"answer": "may be another value", "interval": "interval widened"}
+_MARKED: Final[Mapping[Grade, str]] = {"answer": "may be another value", "interval": "a doubt about its interval"}
 #: The same of results that have a doubt in a lesser grade than others.
-_LESSER: Final[Mapping[Grade, str]] = {"interval": _MARKED["interval"], "information": "for information"}
+_LESSER: Final[Mapping[Grade, str]] = {"interval": "about the interval", "information": "for information"}
 #: Doubts whose texts are printed below tables whatever their grade.
 _FINDINGS: Final = words_of(lambda doubt: doubt.shows_text)
 #: The most texts of such a doubt that are printed; of more, only the word is.

@@ -131,8 +131,8 @@ def of_medians(results: Sequence[Result], against: str) -> Sheet:
         ],
         brief=True,
     )
-    ranges = " ".join(filter(None, [*alike(results, except_for=_NOT_IN_PAPER), of_runs(results)]))
-    return Sheet(tuple(lines), tuple(below), doubts, of_paper, ranges)
+    ranges = [*alike(results, except_for=_NOT_IN_PAPER), of_runs(results), _of_percentiles(results)]
+    return Sheet(tuple(lines), tuple(below), doubts, of_paper, " ".join(filter(None, ranges)))
 
 
 def _cells(own: Mapping[str, Result], columns: Sequence[str], text: Callable[[Result], str]) -> tuple[str, ...]:
@@ -141,6 +141,15 @@ def _cells(own: Mapping[str, Result], columns: Sequence[str], text: Callable[[Re
 
 def _percentiles(result: Result) -> str:
     return ", ".join(main_figure.value(result, each) for each in (result.p1, result.p99))
+
+
+def _of_percentiles(results: Sequence[Result]) -> str:
+    """What percentiles of few repetitions are; empty where they are no ends."""
+    repeated = [result for result in results if len(result.repetitions) > 1]
+    are_ends = all((result.p1, result.p99) == (result.minimum, result.maximum) for result in repeated)
+    return (
+        "The 1st and 99th percentile of so few values are the lowest and the highest." if repeated and are_ends else ""
+    )
 
 
 def of_metrics(results: Sequence[Result], names: Sequence[str] = ()) -> Sheet:

@@ -32,7 +32,8 @@ from natgauge.words import Verdict, listed
 #: What ranges are in tables whose medians have rows of their own, and in those where the median has one.
 OF_VALUES: Final = "Percentiles and brackets are of the measured values alone."
 _EXPECTED: Final = (
-    "± (the larger side) and brackets are where another run on this machine is expected, and no confidence intervals"
+    "± (the larger side) and brackets are where another run on this machine is expected. They are no confidence "
+    "intervals, but the range of the repetitions"
 )
 _IN_TURNS: Final = (
     "A ratio of two values can be known better than ±: their repetitions took turns, so that a change of the machine's "
@@ -104,7 +105,7 @@ def of_runs(results: Sequence[Result]) -> str:
         wider = f", widened each way by {listed(more)}" if more else ""
         wider += ", as the root of the sum of their squares" if len(more) > 1 else ""
         what = "and by what the doubts say" if any(map(widened_by_doubts, expected)) else ""
-        sentences.append(f"{_EXPECTED}: the range of the repetitions{wider}{what and f', {what}'}.")
+        sentences.append(f"{_EXPECTED}{wider}{what and f', {what}'}.")
         pairs = [pair for pair in combinations(expected, 2) if pair[0].metric == pair[1].metric]
         if drifts and any(take_turns(*pair) for pair in pairs):
             sentences.append(_IN_TURNS)

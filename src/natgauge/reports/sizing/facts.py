@@ -110,7 +110,7 @@ def _entries(sizing: Sizing) -> Iterator[str]:
         return
     given = with_noun(in_full(asked.connections), "open connections")
     if asked.entries == asked.opened:
-        yield f"Table: {kept}, fills {entries} for each subscriber, not only your {given}."
+        yield f"Table: {kept}, fills at least {entries} for each subscriber, not only your {given}."
     else:
         yield f"Table: {entries} for each subscriber, the {given}: {kept}, fills only {in_full(asked.opened)}."
 

@@ -78,7 +78,7 @@ def _connections_of_all(found: Sequence[Sizing]) -> Iterator[str]:
     if asked.entries is not None and len(needed) == 1:
         entries = with_noun(figure_in_words(asked.least_entries), "table entries")
         own = found[0].asked.entries
-        each = f" ({in_full(own)} each)" if own != asked.connections else ""
+        each = f" (at least {in_full(own)} each)" if own != asked.connections else ""
         yield f"{entries}{each}{' or more' * asked.may_take_more}"
     if asked.new is not None:
         yield f"{with_noun(figure_in_words(float(exact(asked.new) * asked.number)), 'new connections/s')}"

@@ -72,7 +72,7 @@ def _bits(found: Sequence[Sizing], scale: float, unit: str) -> Iterator[tuple[st
         sign = "" if limit is None else mark(grave_doubts(limit, sizing.asked))
         cells.append("-" if both is None else f"{_rounded(both.lower * bits, both.upper * bits)}{sign}")
     if set(cells) != {"-"}:
-        yield f"{unit} at most, up as down", *cells
+        yield f"{unit} carried each way", *cells
 
 
 @dataclass(frozen=True, slots=True)

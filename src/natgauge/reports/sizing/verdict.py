@@ -215,7 +215,7 @@ def _carried(group: Sequence[Sizing], *, is_whole: bool) -> str:
     work, number = limits[0].ended, group[0].asked.number
     parts = _by_number(group, [span_in_words(limit.used("both ways")) for limit in limits])
     none = is_whole and len(group) > 1 and number > 1
-    of = "" if none else f" of {with_noun(f'the {in_full(number)}' if number > 1 else '1', 'subscribers')}"
+    of = " subscribers" if none else f" of {with_noun(f'the {in_full(number)}' if number > 1 else '1', 'subscribers')}"
     said = [
         f"{enumerated(names)} of {carried}"
         if at
