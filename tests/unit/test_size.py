@@ -920,13 +920,13 @@ def test_what_was_not_measured_is_named_with_the_first_limit() -> None:
     """Seen: "Frames are the first limit; open connections were not measured" below "up to 2,184 subscribers"."""
     results, asked = _three(401)
     assert answer_of(sized(results, asked)).verdicts[0][4] == (
-        "Frames per second are the first limit; table entries are the second, at up to 400 subscribers with the "
-        "configured limit of 48,000 (whether memory lets it grow was not measured)."
+        "Frames per second are the first limit on one core; table entries are the second, with any number of cores, at "
+        "up to 400 subscribers with the configured limit of 48,000 (whether memory lets it grow was not measured)."
     )
     unknown = [one for one in results if one.metric == "throughput"]
     assert answer_of(sized(unknown, asked)).verdicts[0][4] == (
-        "Frames per second are the first limit of what was measured; new connections and table entries were not "
-        "measured."
+        "Frames per second are the first limit of what was measured on one core; new connections and table entries "
+        "were not measured."
     )
 
 

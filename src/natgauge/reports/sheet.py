@@ -102,8 +102,8 @@ def of_runs(results: Sequence[Result]) -> str:
         drifts = [share for result in expected if (share := drift(result))]
         more = [f"the search error ({_percent(errors)})"] if errors else []
         more += [f"the drift of a virtual machine ({_percent(drifts)})"] if drifts else []
-        wider = f", widened each way by {listed(more)}" if more else ""
-        wider += ", as the root of the sum of their squares" if len(more) > 1 else ""
+        of_squares = "the root of the sum of the squares of " if len(more) > 1 else ""
+        wider = f", widened each way by {of_squares}{listed(more)}" if more else ""
         what = "and by what the doubts say" if any(map(widened_by_doubts, expected)) else ""
         sentences.append(f"{_EXPECTED}{wider}{what and f', {what}'}.")
         pairs = [pair for pair in combinations(expected, 2) if pair[0].metric == pair[1].metric]
@@ -123,7 +123,7 @@ def of_trials(results: Sequence[Result]) -> str:
     if not invalid and not disturbed:
         return ""
     left_out = f"{invalid} of {every} trials were INVALID: they are not counted, and were repeated. " if invalid else ""
-    return f"{left_out}The machine disturbed {disturbed} of {every} trials."
+    return f"{left_out}The machine disturbed {disturbed} of {every} trials, which need not make one INVALID."
 
 
 def _percent(shares: Sequence[float]) -> str:

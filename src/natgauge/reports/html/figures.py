@@ -63,7 +63,7 @@ _BEYOND, _LEAST_SPAN = 0.08, 1.02
 _LINEAR: Final = (0.75, 3.0)
 #: What a stroke is.
 _STROKE: Final = (
-    "A stroke is where another run on this machine is expected or, where nobody knows, the range of the repetitions."
+    "A stroke is where another run on this machine is expected or, if that is unknown, the range of the repetitions."
 )
 #: What is drawn where doubts leave a bound.
 _BOUNDED: Final = "a median of which only bounds are known, at the ends of the stroke; an arrow marks an unknown end"

@@ -10,7 +10,7 @@ from natgauge.analysis.sizing import OF_CORES, Sizing, SubscriberLimit, hosts_of
 from natgauge.figure_text import in_full, with_noun
 from natgauge.interval_text import percent
 from natgauge.plain_text import capital
-from natgauge.records.measurement import FUNCTIONAL
+from natgauge.records.measurement import FUNCTIONAL, Result
 from natgauge.reports import criterion
 from natgauge.reports.sizing.words import (
     AS_MANY,
@@ -97,7 +97,14 @@ def _limits(group: Sequence[Sizing]) -> str:
             number = f"{number or ', by its configured limit'} (whether memory lets it grow was not measured)"
         measured = " of what was measured" if not at and _is_open(group[0]) else ""
         ordinal = f"the {_ORDINALS[at]}" if at else "the first limit"
-        said.append(f"{SUBJECTS[first.ended]} are {ordinal}{measured}{number}")
+        is_of_cores = first.ended in OF_CORES
+        if not at:
+            # On more cores another limit may come first.
+            measurement = group[0].results[0]
+            cores = f" on {_cores_of(measurement)}" if is_of_cores and measurement.device_cores else ""
+        else:
+            cores = "" if is_of_cores else ", with any number of cores"
+        said.append(f"{SUBJECTS[first.ended]} are {ordinal}{measured}{cores}{number}")
     lacking = _not_measured(group[0])
     return capital("; ".join([*said, f"{lacking} were not measured"] if lacking else said))
 
@@ -223,9 +230,13 @@ def _carried(group: Sequence[Sizing], *, is_whole: bool) -> str:
         for at, (carried, names) in enumerate(parts.items())
     ]
     log, ways = log_of(first), f", {AS_MANY}" if limits[0].busier_share is not None else ""
-    lead = f"On {'one core' if first.device_cores == 1 else cores_of(first)}{log}{',' if log else ''}"
+    lead = f"On {_cores_of(first)}{log}{',' if log else ''}"
     refused = f" {'neither' if len(group) == 2 else 'none'} carries all {in_full(number)}:" if none else ""
     return f"{lead}{refused} {', '.join(said)}{ways}"
+
+
+def _cores_of(first: Result) -> str:
+    return "one core" if first.device_cores == 1 else cores_of(first)
 
 
 def _conditions(sizing: Sizing) -> str:
