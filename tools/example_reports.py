@@ -8,20 +8,20 @@ picture of the demo and its sentence in docs/reports.md. With names, as root, on
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-import shlex
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from tools.terminal_picture import picture
-from tools.tutorials import steps, words_of
+from tools.tutorials import steps, typed
 
 from natgauge.cli.demo import shown
 from natgauge.errors import NatgaugeError
@@ -38,9 +38,9 @@ STORED: Final = EXAMPLES / "demo.json"
 _NATGAUGE: Final = Path(sys.executable).with_name("natgauge")
 #: Tutorials whose results are stored, with files that their commands write; the first command of these ends measuring.
 _TUTORIALS: Final[Mapping[str, tuple[str, ...]]] = {"operator": ("boss.html",), "researcher": ("nat44.tex",)}
-#: Further forms of these examples, as the words of natgauge, with the file.
+#: Further forms of these examples: the command, and the file that it writes.
 _FURTHER: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
-    "researcher": (("report results/nat44 --against connections --html nat44.html", "nat44.html"),)
+    "researcher": (("natgauge report results/nat44 --against connections --html nat44.html", "nat44.html"),)
 }
 #: What a tutorial's commands may end with: a gateway costs more, or does not carry the subscribers.
 _DONE: Final = {0, 1, 10}
@@ -89,11 +89,11 @@ def measure_demo() -> None:
 def measure_tutorial(name: str) -> None:
     """Do what a tutorial says up to its first view, store the results, and write its views."""
     with tempfile.TemporaryDirectory(prefix="natgauge-example-") as scratch:
-        for saved, text in _until_views(name):
+        for saved, text in itertools.takewhile(lambda step: not _written(name, step[1]), steps(_page(name))):
             if saved:
                 Path(scratch, saved).write_text(text)
             else:
-                _run(*words_of(text, Path(scratch))[1:], folder=scratch)
+                _type(text, scratch)
         with tarfile.open(_archive(name), "w:xz") as archive:
             archive.add(Path(scratch, "results"), "results", filter=_plain)
     write_tutorial(name)
@@ -101,34 +101,31 @@ def measure_tutorial(name: str) -> None:
 
 def write_tutorial(name: str, folder: Path = EXAMPLES) -> None:
     """Write into `folder` what the commands of a tutorial say of the stored results, and further forms."""
+    views = [(text, _written(name, text)) for saved, text in steps(_page(name)) if not saved]
     with tempfile.TemporaryDirectory(prefix="natgauge-example-") as scratch:
         with tarfile.open(_archive(name)) as archive:
             archive.extractall(scratch)  # noqa: S202 - an archive of ours; Python 3.11.2 knows no filter
-        files = [(text, next((file for file in _TUTORIALS[name] if file in text), "")) for text in _views(name)]
-        for text, file in [*files, *((f"natgauge {text}", file) for text, file in _FURTHER.get(name, ()))]:
-            words = words_of(text, Path(scratch))[1:]
-            to = words[words.index(">") + 1] if ">" in words else None
-            said = _run(*words[: -2 if to else None], folder=scratch)
-            if to:
-                Path(scratch, to).write_text(said)
+        for text, file in [*views, *_FURTHER.get(name, ())]:
             if file:
+                _type(text, scratch)
                 shutil.copy(Path(scratch, file), folder / f"{name}{Path(file).suffix}")
 
 
-def _until_views(name: str) -> Iterator[tuple[str, str]]:
-    """The steps of a tutorial that come before its first view."""
-    for saved, text in steps(ROOT / "docs" / f"tutorial-{name}.md"):
-        if _is_view(name, text):
-            return
-        yield saved, text
+def _page(name: str) -> Path:
+    return ROOT / "docs" / f"tutorial-{name}.md"
 
 
-def _views(name: str) -> list[str]:
-    return [text for saved, text in steps(ROOT / "docs" / f"tutorial-{name}.md") if not saved and _is_view(name, text)]
+def _written(name: str, step: str) -> str:
+    """The file of the example that a step of a tutorial writes; empty = none."""
+    return next((file for file in _TUTORIALS[name] if file in step.split()), "")
 
 
-def _is_view(name: str, text: str) -> bool:
-    return any(file in shlex.split(text) for file in _TUTORIALS[name])
+def _type(command: str, folder: str) -> None:
+    """Run a command of natgauge in a folder as a reader types it."""
+    (_, *words), to = typed(command, Path(folder))
+    said = _run(*words, folder=folder)
+    if to:
+        Path(folder, to).write_text(said)
 
 
 def _archive(name: str) -> Path:

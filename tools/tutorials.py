@@ -27,10 +27,13 @@ def steps(page: Path) -> Iterator[tuple[str, str]]:
         before = block.end()
 
 
-def words_of(command: str, folder: Path) -> list[str]:
-    """Return the words of a command as a shell passes them in this folder: names of files in place of their pattern."""
+def typed(command: str, folder: Path) -> tuple[list[str], str | None]:
+    """Return the words of a command as a shell passes them in this folder, and the file for what it prints, if any.
+
+    Names of files are in place of their pattern.
+    """
     words: list[str] = []
     for word in shlex.split(command):
         found = sorted(str(path.relative_to(folder)) for path in folder.glob(word)) if "*" in word else []
         words += found or [word]
-    return words
+    return (words[:-2], words[-1]) if ">" in words else (words, None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tools.tutorials import steps, words_of
+from tools.tutorials import steps, typed
 
 from natgauge.cli import run
 
@@ -45,14 +45,12 @@ def follow(page: Path, capsys: pytest.CaptureFixture[str], chosen: Callable[[lis
         if name:
             Path(name).write_text(text)
             continue
-        program, *words = words_of(text, Path.cwd())
+        (program, *words), to = typed(text, Path.cwd())
         if program in _OTHERS:
             if chosen(words):
                 _type(program, words)
             continue
         assert program == "natgauge"
-        to = words[-1] if ">" in words else None
-        words = words[:-2] if to else words
         if not chosen(words):
             continue
         capsys.readouterr()

@@ -439,21 +439,10 @@ def _answered(
         why = not_sure(compared, listed=bool(shown.doubts))
         for_text = [one for one in compared if brief and one.certainty is not None]
         restricting = [one for one in compared if one not in for_text]
-        shown = replace(
-            shown,
-            notes=tuple(
-                filter(
-                    None,
-                    [
-                        *(one.text for one in restricting),
-                        "" if for_text else why,
-                        *shown.notes,
-                        of_trials(collected.results) if brief else "",
-                    ],
-                )
-            ),
-            for_text=tuple(filter(None, [*(one.text for one in for_text), why if for_text else ""])),
-        )
+        notes = [*(one.text for one in restricting), "" if for_text else why, *shown.notes]
+        notes += [of_trials(collected.results)] if brief else []
+        texts = [*(one.text for one in for_text), why if for_text else ""]
+        shown = replace(shown, notes=tuple(filter(None, notes)), for_text=tuple(filter(None, texts)))
     return _rendered(form, shown, collected, own)
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
 from natgauge.errors import BrokenError
@@ -24,12 +24,13 @@ def causes(recipe: Recipe, traffic: TrafficPlan, accepted: AcceptedPorts | None)
     Args:
         accepted: what the rules accept that run on the device; None = not known.
     """
-    found = [*_lost(recipe)]
+    gone = lost(recipe)
+    found = [*_lost(recipe, gone)]
     if accepted is None:
         return found
     # Rules for a lost interface accept nothing: that is no second cause.
     if not found or traffic.transport not in accepted.refused or accepted.sources.get(traffic.transport):
-        found += _not_accepted(recipe, traffic, accepted)
+        found += _not_accepted(recipe, traffic, accepted, gone)
     return found
 
 
@@ -42,21 +43,21 @@ def accepted_by(device: Device) -> AcceptedPorts | None:
         return None
 
 
-def _lost(recipe: Recipe) -> Iterator[str]:
-    """Yield each name that the recipe replaces, and that its rules no longer have."""
-    every = lost(recipe)
+def _lost(recipe: Recipe, gone: Container[str]) -> Iterator[str]:
+    """Yield a sentence for each name that the recipe replaces, and that its rules no longer have: `gone`."""
     for edits, files in edited(recipe):
         for own, variable in edits.items():
-            if own in every:
+            if own in gone:
+                again = _again(recipe, edits, [*files], gone)
                 yield (
                     f"the recipe puts the lab's {IN_WORDS.get(variable, variable)} in the place of {own}, which no "
-                    f"rule of {listed([*files])} names any more; make the recipe again{_again(recipe, edits, [*files])}"
+                    f"rule of {listed([*files])} names any more; make the recipe again{again}"
                 )
 
 
-def _again(recipe: Recipe, edits: Mapping[str, str], files: list[str]) -> str:
+def _again(recipe: Recipe, edits: Mapping[str, str], files: list[str], gone: Container[str]) -> str:
     """The command that makes a recipe beside its only file of rules again; empty = it is not known."""
-    names = {variable: own for own, variable in edits.items() if own not in lost(recipe)}
+    names = {variable: own for own, variable in edits.items() if own not in gone}
     if len(files) != 1 or recipe.length > 1 or recipe.origin.stem != recipe.name:
         return ""
     rules = recipe.origin.parent / files[0]
@@ -66,16 +67,14 @@ def _again(recipe: Recipe, edits: Mapping[str, str], files: list[str]) -> str:
     return f": rm {shlex.quote(str(recipe.origin))} && {made}"
 
 
-def _not_accepted(recipe: Recipe, traffic: TrafficPlan, accepted: AcceptedPorts) -> Iterator[str]:
+def _not_accepted(recipe: Recipe, traffic: TrafficPlan, accepted: AcceptedPorts, gone: Container[str]) -> Iterator[str]:
     """Yield why forward chains do not accept the test traffic."""
     transport, ports = traffic.transport, traffic.destination_ports
     if transport in accepted.refused:
         sources = accepted.sources.get(transport)
         if sources:
             kept = [own for edits, _ in edited(recipe) for own, variable in edits.items() if variable == NETWORK]
-            also = "".join(
-                f"; other rules name {own}, which the recipe replaces" for own in kept if own not in lost(recipe)
-            )
+            also = "".join(f"; other rules name {own}, which the recipe replaces" for own in kept if own not in gone)
             yield f"the forward chain accepts {transport.upper()} only from {listed(sources)}, which no lab has{also}"
             return
         others = [other for other in _TRANSPORTS if other not in accepted.refused | accepted.unknown]
