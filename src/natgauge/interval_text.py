@@ -107,18 +107,31 @@ def margin(value: float, low: float, high: float) -> str:
 
     What is written contains the interval.
     """
-    if not all(map(math.isfinite, (value, low, high))):
-        return span(low, high)
-    centre = _centre(value, low, high)
-    if centre <= 0:
-        return span(low, high)
-    shares = [100 * abs(exact(end) - centre) / centre for end in (low, high)]
-    longest, width = max(shares), sum(shares)
-    if longest > _WIDEST_PERCENT or (longest > _LEAST_PERCENT and 2 * longest > Decimal(_NEARLY_EVEN) * width):
+    longest = _longer_side(value, low, high)
+    if longest is None:
         return span(low, high)
     if longest < _LEAST_PERCENT:
         return f"± less than {_LEAST_PERCENT} %"
     return f"± {plain(quantized(longest, 0 if longest >= 10 else -1, ROUND_CEILING))} %"
+
+
+def is_in_percent(value: float, low: float, high: float) -> bool:
+    """Whether `margin` writes the interval as "± 11 %", and not by its ends."""
+    return _longer_side(value, low, high) is not None
+
+
+def _longer_side(value: float, low: float, high: float) -> Decimal | None:
+    """The longer side of an interval in percent of the figure; None where that would mislead."""
+    if not all(map(math.isfinite, (value, low, high))):
+        return None
+    centre = _centre(value, low, high)
+    if centre <= 0:
+        return None
+    shares = [100 * abs(exact(end) - centre) / centre for end in (low, high)]
+    longest, width = max(shares), sum(shares)
+    if longest > _WIDEST_PERCENT or (longest > _LEAST_PERCENT and 2 * longest > Decimal(_NEARLY_EVEN) * width):
+        return None
+    return longest
 
 
 def span(low: float, high: float, beside: float | None = None) -> str:

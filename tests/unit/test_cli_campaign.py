@@ -51,7 +51,7 @@ def test_a_campaign_ends_with_all_its_values_and_the_way_to_the_table(
     assert run(["run", "small.toml"]) == 0
     told = capsys.readouterr()
     golden(told.out, passing=TIMES)
-    assert f"{sum(benches.trials.values())} trials so far" in told.out
+    assert f"{sum(benches.trials.values())} trials" in told.out
     assert "cell nftables-nat44-connections-1000, round 2: " in told.err
     # Seen: thousands of words. A log has a line for each turn of a cell; -v prints every trial.
     assert "trial 1: " not in told.err
@@ -446,7 +446,7 @@ def test_the_status_of_a_killed_campaign_names_the_trial_and_the_bounds(
     capsys.readouterr()
     assert run(["status", "results/small"]) == 0
     # The trial that the kill ended is not one of them.
-    assert f"; {sum(benches.trials.values())} trials so far" in capsys.readouterr().out
+    assert f"; {sum(benches.trials.values())} trials" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", [["status", "nowhere"], ["run", "small.toml", "--resume"], ["run", "nowhere.toml"]])

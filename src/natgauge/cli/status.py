@@ -55,8 +55,10 @@ def lines(campaign_status: CampaignStatus) -> list[str]:
     time = (
         f", about {duration(campaign_status.seconds_left)}" if left and campaign_status.seconds_left is not None else ""
     )
-    counted = f"{with_noun(cells, 'cells')}, {with_noun(done, 'repetitions')} done, {left} left at most{time}"
-    text = [f"{campaign_status.name}: {how}{broken}; {counted}; {with_noun(campaign_status.trials, 'trials')} so far"]
+    more = f", {left} left at most{time}" if left else ""
+    trials = f"{with_noun(campaign_status.trials, 'trials')}{' so far' if left else ''}"
+    counted = f"{with_noun(cells, 'cells')}, {with_noun(done, 'repetitions')} done{more}; {trials}"
+    text = [f"{campaign_status.name}: {how}{broken}; {counted}"]
     if campaign_status.now is not None and left:
         text.extend(
             f"  {'now' if campaign_status.runs else 'stopped in'}: {_now(trial)}"

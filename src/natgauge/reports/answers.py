@@ -805,18 +805,22 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
         against = f" against {of.removeprefix('that of ')}" if of else ""
         return f"{change}{against} ({_interval(differences)}, {_coverage(differences)})"
     where = f" at {len(claims)} points" if at and len(claims) > 1 else ""
-    cover = f", {_coverage(claims)}" if alone else ""
+    covered = min(claim.contrast.interval.coverage for claim in claims)
+    # Of several, each has an interval of its own.
+    cover = f", by {_coverage(claims, 'intervals')}" if where and covered else f", {_coverage(claims)}"
+    cover = cover if alone else ""
     lower, upper = _limits(claims)
     # A range of ratios, not their median: points differ by more than chance.
     ratios = [ratio(end([claim.contrast.value for claim in claims])) for end in (min, max)]
     values = " to ".join(dict.fromkeys(ratios))
     is_bounded = all(map(_is_bounded, claims))
-    if 0 < min(claim.contrast.interval.coverage for claim in claims) < LEAST_COVERAGE:
+    if 0 < covered < LEAST_COVERAGE:
         return f"{values if is_bounded else _bound(claims)} times {of}".rstrip() + f" ({_TOO_FEW})"
     if not is_bounded:
         return f"{_bound(claims)} times {of}".rstrip() + f" ({cover.removeprefix(', ') or 'limited'}{where})"
     uncertain = chance and lower <= 1 <= upper
-    inside = f"{_interval(claims)}{where}{cover}{', maybe by chance' if uncertain else ''}"
+    inside = f"{'all within ' if where and covered else ''}{_interval(claims)}{where}{cover}"
+    inside += ", maybe by chance" if uncertain else ""
     return f"{values} times {of}".rstrip() + f" ({inside})"
 
 

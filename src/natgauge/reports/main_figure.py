@@ -107,9 +107,14 @@ def spread(result: Result, *, named: bool = True) -> str:
 
 def margin(result: Result, low: float, high: float) -> str:
     """Return an interval of a result's median; of one in % by its ends, as `interval_text.with_ends` says."""
-    if result.unit == "%":
+    if is_by_ends(result, low, high):
         return interval_text.span(low, high)
     return interval_text.margin(result.median, low, high)
+
+
+def is_by_ends(result: Result, low: float, high: float) -> bool:
+    """Whether an interval of a result's median is written by its ends, and not as "± 11 %"."""
+    return result.unit == "%" or not interval_text.is_in_percent(result.median, low, high)
 
 
 def _agree(result: Result) -> bool:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
@@ -15,7 +15,7 @@ from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful
 from natgauge.reports.graded_doubts import mark, of_columns
-from natgauge.reports.main_figure import interval_of, stated_number
+from natgauge.reports.main_figure import interval_of, is_by_ends, stated_number
 from natgauge.reports.rows import (
     IN_UNIT,
     ResultRow,
@@ -32,12 +32,17 @@ from natgauge.words import Verdict, listed
 #: What ranges are in tables whose medians have rows of their own, and in those where the median has one.
 OF_VALUES: Final = "Percentiles and brackets are of the measured values alone."
 _EXPECTED: Final = (
-    "± (the larger side) and brackets are where another run on this machine is expected. They are no confidence "
-    "intervals, but the range of the repetitions"
+    "{} where another run on this machine is expected. That is no confidence interval, but the range of the repetitions"
 )
+#: What is written of such a range: the longer side in percent, or both ends, or one of them for each figure.
+_SIGNS: Final[Mapping[frozenset[bool], str]] = {
+    frozenset({False}): "± (the larger side) is",
+    frozenset({True}): "Brackets are",
+    frozenset({False, True}): "± (the larger side) and brackets are",
+}
 _IN_TURNS: Final = (
-    "A ratio of two values can be known better than ±: their repetitions took turns, so that a change of the machine's "
-    "speed acts on both."
+    "A ratio of two values can be known better than that: their repetitions took turns, so that a change of the "
+    "machine's speed acts on both."
 )
 _NOT_KNOWN: Final = "brackets are the range of the repetitions"
 #: The row of the figures that are the answers.
@@ -95,7 +100,12 @@ class Sheet:
 def of_runs(results: Sequence[Result]) -> str:
     """Return what the ranges of a table with a cell for each result are; empty where no cell has one."""
     ranges = [(interval_of(result), result) for result in results if doubtful.stated(result).is_median]
-    expected = [result for each, result in ranges if each.is_expected and each.low != each.high]
+    written = {
+        at: is_by_ends(result, each.low, each.high)
+        for at, (each, result) in enumerate(ranges)
+        if each.is_expected and each.low != each.high
+    }
+    expected = [ranges[at][1] for at in written]
     sentences = []
     if expected:
         errors = [share for result in expected if (share := search_share(result))]
@@ -105,7 +115,8 @@ def of_runs(results: Sequence[Result]) -> str:
         of_squares = "the root of the sum of the squares of " if len(more) > 1 else ""
         wider = f", widened each way by {of_squares}{listed(more)}" if more else ""
         what = "and by what the doubts say" if any(map(widened_by_doubts, expected)) else ""
-        sentences.append(f"{_EXPECTED}{wider}{what and f', {what}'}.")
+        signs = _SIGNS[frozenset(written.values())]
+        sentences.append(f"{_EXPECTED.format(signs)}{wider}{what and f', {what}'}.")
         pairs = [pair for pair in combinations(expected, 2) if pair[0].metric == pair[1].metric]
         if drifts and any(take_turns(*pair) for pair in pairs):
             sentences.append(_IN_TURNS)

@@ -155,6 +155,13 @@ def _if_taken(sizing: Sizing) -> str:
     return f"as each subscriber takes {taken} of {ports} ({in_full(blocks.per_address)} an address)"
 
 
+#: Which use of the directions was not measured, by the share of the frames in the busier direction.
+_CALCULATED: Final[Mapping[float, str]] = {
+    0.5: '"None up" is calculated, not measured: at least as many frames down as "up as down", at most twice as many.',
+    1.0: '"Up as down" is calculated, not measured: half as many frames down as "none up".',
+}
+
+
 def _chosen_frames(sizing: Sizing, found: Sequence[Sizing]) -> list[str]:
     """How the throughput was measured, and of several which was used, and why."""
     used, asked = limit_of_frames(sizing), sizing.asked
@@ -167,6 +174,9 @@ def _chosen_frames(sizing: Sizing, found: Sequence[Sizing]) -> list[str]:
     }
     way = ways.get(busier, f"frames of {sizes}, {in_percent(busier)} of them in the busier direction")
     said, frames = [f"Measured with {way}."], frames_of(sizing)
+    if math.isfinite(used.measured.upper):
+        both = '"Up as down" and "none up" are calculated from that.'
+        said.append(_CALCULATED.get(busier, both))
     if frames is not None and frames_of_all(found) is None:
         wire = in_bits(number(frames.wire * asked.number))
         said.append(f"All together are {frames_in_words(frames, asked)} ({wire} on the wire).")
