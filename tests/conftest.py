@@ -38,6 +38,8 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # The width of the terminal that starts the tests decides no test.
     os.environ["COLUMNS"] = "100"
+    # Users have outputs that are written line by line or later; a failed one shows a second time as Python ends.
+    os.environ.pop("PYTHONUNBUFFERED", None)
     # To compile all tests takes longer than to collect them, and tests start natgauge hundreds of times.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False

@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import errno
+import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import IO, NoReturn
 
 import pytest
 from tests.unit.golden import Golden
 
 from natgauge.cli import run
+from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import HostError, NatgaugeError
 from natgauge.records.store import Store
 
@@ -142,14 +146,50 @@ def test_a_kernel_that_is_too_old_is_named_with_the_least_one(
 
 
 def test_an_output_on_a_full_disk_ends_in_one_line_that_blames_the_disk(tmp_path: Path, golden: Golden) -> None:
-    program = "import sys; from natgauge.cli import app, run; sys.exit(run(['lab', 'status']))"
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-c", program], check=False, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True
-        )
+        done = natgauge_printing_to(full, tmp_path)
     assert done.returncode == 3
     golden(done.stderr)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_has_left_is_no_verdict_and_no_fault(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = natgauge_printing_to(writing, tmp_path)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_pipe_of_its_own_that_broke_is_not_taken_for_a_reader_that_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> NoReturn:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("natgauge.cleaning.cleanup.status", broken)
+    assert run(["lab", "status"]) == 4
+    assert "BrokenPipeError" in capsys.readouterr().err
+
+
+def test_progress_that_nobody_reads_is_a_reader_that_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    unread = os.fdopen(writing, "w")
+    monkeypatch.setattr("sys.stderr", unread)
+    with pytest.raises(BrokenPipeError), ProgressDisplay() as display:
+        display.line("a line that stays")
+    with suppress(BrokenPipeError):
+        unread.close()
+
+
+def natgauge_printing_to(output: int | IO[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a short command whose standard output is `output`."""
+    program = "import sys; from natgauge.cli import main; sys.argv[1:] = ['lab', 'status']; main()"
+    return subprocess.run(
+        [sys.executable, "-c", program], check=False, cwd=folder, stdout=output, stderr=subprocess.PIPE, text=True
+    )
 
 
 def test_a_disk_that_is_full_during_a_measurement_is_no_fault_of_natgauge(tmp_path: Path, golden: Golden) -> None:

@@ -11,17 +11,18 @@ import fcntl
 import importlib
 import io
 import os
+import select
 import shlex
 import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import click
 import cloup
@@ -48,6 +49,23 @@ SUBCOMMANDS: Final = tuple(name for names in SECTIONS.values() for name in names
 _MODULES: Final = {"run": "campaign"}
 
 
+class _PipeBrokeError(Exception):
+    """Nobody reads a pipe: that of an output, or of a machine or a process that natgauge writes to."""
+
+    def __init__(self, broken: BrokenPipeError) -> None:
+        super().__init__(str(broken))
+        self.broken = broken
+
+
+@contextmanager
+def _past_click() -> Iterator[None]:
+    """Carry a broken pipe past click, which would end with the status 1 and say nothing."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _PipeBrokeError(error) from error
+
+
 class _Subcommands(Commands):
     """Imports a subcommand when it is called for, so that `--help` and wrong arguments are answered at once."""
 
@@ -59,6 +77,16 @@ class _Subcommands(Commands):
             return None
         command = importlib.import_module(f"natgauge.cli.{_MODULES.get(cmd_name, cmd_name)}").command
         return command if isinstance(command, click.Command) else None
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _past_click():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _past_click():
+            return super().invoke(ctx)
 
     def list_sections(self, ctx: click.Context, include_default_section: bool = True) -> list[cloup.Section]:
         del include_default_section
@@ -157,7 +185,18 @@ def main() -> None:
     finally:
         # Nothing is left to undo: a signal that comes while Python ends just ends it.
         _handle(signal.SIG_DFL)
+    _drop_unwritten()
     sys.exit(status)
+
+
+def _drop_unwritten() -> None:
+    """Drop what an output did not take: Python would try again as it ends, and fail with a status of its own."""
+    for number, stream in ((1, sys.__stdout__), (2, sys.__stderr__)):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -229,11 +268,17 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
         return _ended(error)
     except click.Abort:
         return "ended by SIGINT; everything is undone", 130
-    except BrokenPipeError:
-        # Who read our output has left (`natgauge ... | head`); there is nobody to tell.
-        sys.stderr.close()
-        return "", 141
+    except _PipeBrokeError as error:
+        return ("", 141) if _has_lost_reader() else _fault(error.broken)
     return "", status if isinstance(status, int) else 0
+
+
+def _has_lost_reader() -> bool:
+    """Whether nobody reads what this process prints any more (`natgauge ... | head`)."""
+    outputs = select.poll()
+    for number in (1, 2):
+        outputs.register(number, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in outputs.poll(0))
 
 
 def _another(arguments: Sequence[str], name: str) -> str:

@@ -36,6 +36,7 @@ EXIT_STATUSES: Final = (
     ExitStatus(13, "a result does not meet --at-least or --at-most", ("measure", "run")),
     ExitStatus(129, "ended by SIGHUP; labs are undone"),
     ExitStatus(130, "ended by Ctrl-C; labs are undone"),
+    ExitStatus(141, "nobody reads the output; labs are undone"),
     ExitStatus(143, "ended by SIGTERM; labs are undone"),
 )
 

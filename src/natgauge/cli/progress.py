@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from contextlib import nullcontext, suppress
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NoReturn, Self
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -39,6 +40,13 @@ _REFRESHES_PER_SECOND: Final = 8
 _PERIODS_A_LINE: Final = 100
 
 
+class _Console(Console):
+    """Leaves it to the command line what follows when nobody reads standard error; rich would end with a status 1."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        raise BrokenPipeError(errno.EPIPE, "nobody reads standard error")
+
+
 class ProgressDisplay:
     """A `Observer` that prints progress. Use it as a context manager around the measurement.
 
@@ -57,7 +65,7 @@ class ProgressDisplay:
         stage_seconds: float | None = None,
         likely: str = "",
     ) -> None:
-        self._console = console if console is not None else Console(stderr=True, highlight=False, soft_wrap=True)
+        self._console = console if console is not None else _Console(stderr=True, highlight=False, soft_wrap=True)
         self._lines = verbose or (plain_trials and not self._console.is_terminal)
         self._live: Live | None = None
         # The estimate of a single measurement; those of campaigns are in their parts.
