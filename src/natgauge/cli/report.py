@@ -160,7 +160,8 @@ class _Wanted:
 @click.option(
     "--bare",
     is_flag=True,
-    help="With --svg or --pdf: no title and no notes in the figure; a text of the same name has them, for the caption.",
+    help="With --svg or --pdf: no title and no notes in the figure; a text of the same name has them, for the caption, "
+    "and with --pdf a .tex for LaTeX.",
 )
 @click.option(
     "--junit",
@@ -315,21 +316,22 @@ def _write_files(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> No
     if wanted.svg is not None or wanted.pdf is not None:
         from natgauge.reports.html import drawings, page
 
-        groups, below = page.question_groups(collected), _below_figures(collected)
+        groups, below = page.question_groups(collected), _below_figures(collected, bare=wanted.bare)
         for folder, form in drawn:
             if folder is not None:
                 written += drawings.write(groups, folder, form, own, below, bare=wanted.bare)
-        # With --bare both forms have the same text.
+        # With --bare both forms have the same plain text.
         written = list(dict.fromkeys(written))
     over_commits.say_written(written, beside=bool(wanted.printed))
 
 
-def _below_figures(collected: StoredResults) -> list[str]:
-    """What a figure without its page lacks: day, machine, tool, and what has no result."""
+def _below_figures(collected: StoredResults, *, bare: bool) -> list[str]:
+    """What a figure without its page lacks: day, machine, tool, and what has no result; in a text also conditions."""
     from natgauge.reports.failures import lacks_of, without_result
     from natgauge.reports.heading import heading
 
-    made = heading(collected, ()).made
+    head = heading(collected, ())
+    made = head.sentence if bare else head.made
     return [*filter(None, [made]), *without_result(collected, lacks_of(collected), for_paper=True)]
 
 

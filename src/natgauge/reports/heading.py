@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -125,14 +125,18 @@ def caption(collected: StoredResults, own: OwnWords = NO_WORDS) -> tuple[str, st
         return head.title, head.sentence, head.title
     title, metrics = own.title, list(dict.fromkeys(result.metric for result in results))
     if not title:
-        gateways = list(dict.fromkeys(result.gateway for result in results))
         what = listed([declared(name).cited for name in metrics[:_MOST_METRICS]])
         what = what if len(metrics) <= _MOST_METRICS else f"{len(metrics)} metrics"
-        more = f" and {len(gateways) - _MOST_NAMES} more" if len(gateways) > _MOST_NAMES else ""
         unit = unit_of_caption(results)
-        names = gateways[:_MOST_NAMES]
-        title = f"{what} of {', '.join(names) if more else listed(names)}{more}{f', in {unit}' if unit else ''}"
+        title = f"{what} of {few_of(result.gateway for result in results)}{f', in {unit}' if unit else ''}"
     return title, " ".join(filter(None, [head.sentence, _software(results)])), head.title
+
+
+def few_of(gateways: Iterable[str]) -> str:
+    """Return the names of gateways for a caption, each once; of many the first ones, and the number of others."""
+    every = list(dict.fromkeys(gateways))
+    names, more = every[:_MOST_NAMES], len(every) - _MOST_NAMES
+    return f"{', '.join(names)} and {more} more" if more > 0 else listed(names)
 
 
 def unit_of_caption(results: Sequence[Result]) -> str:

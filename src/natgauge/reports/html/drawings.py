@@ -14,7 +14,8 @@ from typing import Any, Final, Literal
 
 from natgauge import outputs
 from natgauge.errors import UsageError
-from natgauge.reports.heading import NO_WORDS, OwnWords
+from natgauge.reports import latex
+from natgauge.reports.heading import NO_WORDS, OwnWords, few_of
 from natgauge.reports.html import charts, page
 from natgauge.reports.html.figures import SHAPES, Figure, FigureGroup
 
@@ -46,7 +47,7 @@ def write(  # noqa: PLR0913 - what belongs to a drawing, by keyword
     """Write each figure as a file into a folder, which is made if missing; return the files.
 
     `below` are sentences that follow each caption. Where `bare`, title and caption are in a text beside each drawing
-    instead of within it.
+    instead of within it, with the names of its gateways, and beside a PDF also as LaTeX.
     """
     figures = list(_figures(groups, own, below, bare=bare))
     if not figures:
@@ -54,14 +55,20 @@ def write(  # noqa: PLR0913 - what belongs to a drawing, by keyword
     contents: list[tuple[str, str | bytes]] = []
     for name, spec, words in figures:
         contents.append((f"{name}.{form}", _CONVERTERS[form](spec)))
-        contents += [(f"{name}.txt", f"{words}\n")] if bare else []
+        if bare:
+            contents.append((f"{name}.txt", "\n\n".join(words) + "\n"))
+            # LaTeX takes what follows "%" for a comment.
+            contents += [(f"{name}.tex", "\n\n".join(map(latex.plain, words)) + "\n")] if form == "pdf" else []
     return outputs.write_into(folder, contents, what="report", remedy=_REMEDY)
 
 
 def _figures(
     groups: Sequence[FigureGroup], own: OwnWords, below: Sequence[str], *, bare: bool
-) -> Iterator[tuple[str, charts.Row, str]]:
-    """Names of the files, without their end, specifications of the drawings, and their titles with their captions."""
+) -> Iterator[tuple[str, charts.Row, list[str]]]:
+    """Names of the files, without their end, specifications of the drawings, and their titles with their captions.
+
+    Where `bare`, the titles have the gateways.
+    """
     style = resources.files(page.__package__ or "").joinpath("page.css").read_text("utf-8")
     colours = {f"var({name})": colour for name, colour in _LIGHT.findall(style)}
     every = [(group, figure) for group in groups for figure in group.figures]
@@ -79,7 +86,9 @@ def _figures(
         head = ": ".join(filter(None, [own.title, apart])) if own.title else title
         notes = (*own.paragraphs, " ".join([figure.caption or group.caption, *below]))
         drawn = _alone(group, figure, () if bare else (head, *notes), colours)
-        yield name, drawn, "\n\n".join((f"{head}.", *notes))
+        gateways = few_of(_gateways(figure)) if bare else ""
+        of = f": {gateways}" if gateways else ""
+        yield name, drawn, [f"{head}{of}.", *notes]
 
 
 def _alone(group: FigureGroup, figure: Figure, words: Sequence[str], colours: Mapping[str, str]) -> charts.Row:
@@ -107,13 +116,19 @@ def _alone(group: FigureGroup, figure: Figure, words: Sequence[str], colours: Ma
     drawn["layer"] = [_titled(layer, figure.axis) for layer in drawn["layer"]]
     drawn = _painted(drawn, colours)
     if group.legend:
-        own_gateways = {row.get("gateway") for layer in figure.spec["layer"] for row in layer["data"]["values"]}
+        own_gateways = _gateways(figure)
         # Its names stand within an expression.
         legend = tuple(
             (name, colours[shade], SHAPES[sign]) for name, shade, sign in group.legend if name in own_gateways
         )
         drawn["layer"] = [_with_legend(layer, legend) for layer in drawn["layer"]]
     return drawn
+
+
+def _gateways(figure: Figure) -> list[str]:
+    """The gateways of which a figure has points, once each."""
+    rows = (row for layer in figure.spec["layer"] for row in layer["data"]["values"])
+    return list(dict.fromkeys(str(row["gateway"]) for row in rows if row.get("gateway")))
 
 
 def _painted(value: Any, colours: Mapping[str, str]) -> Any:
