@@ -28,7 +28,7 @@ from natgauge.procedures import procedures
 from natgauge.records.comparison import Role
 from natgauge.records.measurement import Result
 from natgauge.reports import csv_table
-from natgauge.reports.answers import Sentence, answers, not_sure, one
+from natgauge.reports.answers import Sentence, answers, meanings, not_sure, one
 from natgauge.reports.collected import Stored, StoredResults
 from natgauge.reports.comparison import interval, sentences
 from natgauge.reports.graded_doubts import doubted
@@ -539,7 +539,7 @@ def test_of_campaigns_with_known_truth_the_intervals_of_answers_contain_it(name:
     missed = 0
     for seed in range(20):
         found, *_ = [text for text in texts(results_of(seed)) if after in text]
-        interval = re.search(r"\(([\d.,]+) to ([\d.,]+)", found.partition(after)[2])
+        interval = re.search(r"\((?:at each.* within )?([\d.,]+) to ([\d.,]+)", found.partition(after)[2])
         assert interval is not None, found
         lower, upper = (float(end.replace(",", "").rstrip(".")) for end in interval.groups())
         missed += not lower <= truth <= upper
@@ -1128,3 +1128,45 @@ def test_intervals_of_a_ranking_hold_for_every_pair_of_which_the_data_chose_the_
     (ranking,) = rankings([drawn(gateway, 1e5, seed=seed, number=10) for seed, gateway in enumerate("abcde")])
     assert len(ranking.claims) == 4
     assert all(claim.contrast.interval.coverage >= 1 - 0.05 / 10 for claim in ranking.claims)
+
+
+def test_the_legend_of_sure_says_what_holds_for_the_sentences_at_hand() -> None:
+    """A reader asked what an interval covers 95 % of, and why a figure whose ranges overlap is sure."""
+
+    def legend(rates: dict[str, float], number: int = 5, **more: Any) -> str:
+        results = [drawn(name, rate, number=number, **more) for name, rate in rates.items()]
+        said = answers(results)
+        assert said[0].certainty == "sure"
+        return meanings(said)["sure"]
+
+    two, three = {"a": 2e5, "b": 1e5}, {"a": 3e5, "b": 2e5, "c": 1e5}
+    plain = legend(two)
+    assert plain.startswith("confidence intervals, of at least 95 %, allow no other answer")
+    assert ". " not in plain
+    # Three gateways have three pairs: four repetitions do not reach what each of their intervals needs.
+    assert "contain all its true ratios in at least 95 % of cases" in legend(three, 5)
+    assert "Each interval by itself" in legend(three, 4)
+    near = {"a": 1.15e5, "b": 1e5}
+    assert ". " not in legend(near)
+    wide = legend(near, error="15%")
+    assert "Ranges of two values may overlap although their ratio is sure" in wide
+    assert "machine's speed" not in wide
+    virtual = legend(near, hypervisor="KVM", device_cpus=[1])
+    assert virtual.endswith("took turns, so that a change of the machine's speed acts on both")
+    assert meanings([], [0.95, 0.9])["sure"].startswith("confidence intervals, of at least 90 %")
+
+
+def test_what_changes_with_the_connections_is_named() -> None:
+    """Seen: a rate with 400,000 connections instead of 20,000, without a word on the hash table that changed, too."""
+
+    def said(gateways: Sequence[str], **of_many: Any) -> str:
+        varied: tuple[dict[str, Any], ...] = (
+            {"connections": 1000, "hash_size": 1024},
+            {"connections": 10_000, "hash_size": 1024, **of_many},
+        )
+        results = [drawn(name, 1e8 / own["connections"], **own) for name in gateways for own in varied]
+        return next(text for text in texts(results) if "10,000 connections" in text and "all" not in text)
+
+    for gateways in (("a",), ("a", "b")):
+        assert "with the connections" not in said(gateways)
+        assert said(gateways, hash_size=8192).endswith("; with the connections changes hash table size.")

@@ -40,6 +40,7 @@ class Claim:
         first: result that the second one is compared with.
         contrast: second against first, with its interval.
         sitting: variation between runs that the repetitions do not contain; "" where they contain it.
+        among: number of claims that its interval should hold together with, as of `claim`.
     """
 
     first: Result
@@ -47,6 +48,12 @@ class Claim:
     contrast: Contrast
     sitting: Sitting
     doubts: tuple[str, ...]
+    among: int = 1
+
+    @property
+    def holds_together(self) -> bool:
+        """Whether there are enough repetitions for its interval to hold together with the others."""
+        return self.contrast.interval.coverage >= _together(self.among)
 
     @property
     def certainty(self) -> Certainty:
@@ -99,8 +106,13 @@ def claim(first: Result, second: Result, among: int = 1) -> Claim:
     intervals miss with 1 - CONFIDENCE in all (Bonferroni), where there are enough repetitions for that.
     """
     doubts = (doubt.word for result in (first, second) for doubt in result.doubts if doubt.grade == "answer")
-    found = contrast(first, second, 1 - (1 - CONFIDENCE) / among, seen=True)
-    return Claim(first, second, found, sitting_of(first, second), tuple(dict.fromkeys(doubts)))
+    found = contrast(first, second, _together(among), seen=True)
+    return Claim(first, second, found, sitting_of(first, second), tuple(dict.fromkeys(doubts)), among)
+
+
+def _together(among: int) -> float:
+    """The coverage of each of so many intervals that hold together at the confidence level."""
+    return 1 - (1 - CONFIDENCE) / among
 
 
 def held_together(rivals: int) -> int:

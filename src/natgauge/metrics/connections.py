@@ -22,7 +22,7 @@ CONNECTION_RATE: Final = Metric(
     does="opens {value}",
     does_where={("order", "with-replacement"): "forwards {value}, which open {opened} connections/s"},
     does_stateless="forwards the first frames of {value}",
-    best="opens most connections",
+    best=("opens most connections", "opens more connections"),
     resource="new connections",
     phase=1,
     is_bounded=True,
@@ -44,7 +44,7 @@ VALIDATED_CONNECTION_RATE: Final = Metric(
         ("order", "with-replacement"): "forwards {value}, which open {opened} connections/s that then forward replies"
     },
     does_stateless="forwards the first frames of {value}, and a reply of each",
-    best="opens most validated connections",
+    best=("opens most validated connections", "opens more validated connections"),
     figures=(
         DeclaredFigure("validation_rate", is_tried=True),
         DeclaredFigure("alpha", is_tried=True),
@@ -68,7 +68,7 @@ TRANSACTION_RATE: Final = Metric(
     source="RFC 9693 section 4.5, applied to TCP",
     better="higher",
     does="completes {value}",
-    best="completes most transactions",
+    best=("completes most transactions", "completes more transactions"),
     figures=(DeclaredFigure(LINGERING_ENTRIES, "entries of closed connections", "connections"),),
     traffic={"transport": "tcp"},
     phase=1,
@@ -89,7 +89,7 @@ TEAR_DOWN_RATE: Final = Metric(
     term="Connection tear-down rate",
     better="higher",
     does="tears down {value}",
-    best="tears down connections fastest",
+    best=("tears down connections fastest", "tears down connections faster"),
     figures=(
         DeclaredFigure("full_seconds", "emptying a full table", "s", answer="emptying a full table takes {} s{range}"),
         DeclaredFigure("empty_seconds", "emptying an empty table", "s", answer="an empty one {} s{range}"),
@@ -139,7 +139,7 @@ TABLE_CAPACITY: Final = Metric(
     term="Connection tracking table capacity",
     better="higher",
     does="keeps {value}",
-    best="keeps most connections",
+    best=("keeps most connections", "keeps more connections"),
     figures=(
         DeclaredFigure("first_connections", "C0, first connections"),
         DeclaredFigure("first_rate", "R0, rate of C0", "connections/s"),

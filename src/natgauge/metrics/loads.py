@@ -42,7 +42,7 @@ THROUGHPUT: Final = Metric(
     better="higher",
     does="forwards {value}",
     criterion=Criterion(strict=" without loss"),
-    best="forwards most frames",
+    best=("forwards most frames", "forwards more frames"),
     resource="frames",
     is_bounded=True,
     counts="frames",
@@ -63,7 +63,7 @@ FRAME_LOSS: Final = Metric(
     better="lower",
     does="loses {value} of the frames at the highest load",
     criterion=Criterion(tolerant=""),
-    best="loses fewest frames at the highest load",
+    best=("loses fewest frames at the highest load", "loses fewer frames at the highest load"),
     figures=(
         *(
             DeclaredFigure(name, answer="{loss} up to {} {unit}{range}{had}")
@@ -85,7 +85,7 @@ BACK_TO_BACK: Final = Metric(
     better="higher",
     does="forwards a burst of {value}",
     criterion=Criterion(strict=" without loss"),
-    best="forwards the longest burst",
+    best=("forwards the longest burst", "forwards a longer burst"),
     moved_by=TESTER_RATES,
 )
 
@@ -98,7 +98,7 @@ RESOLUTION_RATE: Final = Metric(
     better="higher",
     does="passes {value}",
     criterion=Criterion(strict=", all of them answered{within}", tolerant=", at least {kept} of them answered{within}"),
-    best="passes most DNS queries",
+    best=("passes most DNS queries", "passes more DNS queries"),
     # The draft's: 16 threads of 100 source ports each.
     traffic={"destination_ports": "53", "connections": 1600},
     is_bounded=True,
@@ -117,7 +117,10 @@ MIXED_LOAD: Final = Metric(
     does="forwards {value} while connections are opened and leave",
     does_where={("new_rate", 0): "forwards {value} while no connection is opened"},
     criterion=Criterion(strict=" without losing a frame or a new connection"),
-    best="forwards most frames while connections are opened and leave",
+    best=(
+        "forwards most frames while connections are opened and leave",
+        "forwards more frames while connections are opened and leave",
+    ),
     figures=(
         DeclaredFigure(
             CONNECTIONS_PER_SECOND, "new connections", "connections/s", answer="{} new connections/s{range}"
@@ -144,7 +147,7 @@ SUBSCRIBERS: Final = Metric(
     better="higher",
     does="carries {value}",
     criterion=Criterion(strict=" without losing a frame or a new connection"),
-    best="carries most subscribers",
+    best=("carries most subscribers", "carries more subscribers"),
     figures=_FLOODED,
     traffic={"connections": 1_000_000},
     counts="subscriber",
@@ -161,7 +164,7 @@ STABILITY: Final = Metric(
     source="RFC 9693 section 4.7, its trial repeated for hours",
     better="lower",
     does="fails in {value} of the judged periods at constant load",
-    best="fails in fewest periods at constant load",
+    best=("fails in fewest periods at constant load", "fails in fewer periods at constant load"),
     figures=(
         DeclaredFigure("periods", "periods", is_counted=True),
         DeclaredFigure(JUDGED, "judged periods", answer="{judged} of {periods} periods judged", is_counted=True),

@@ -84,7 +84,8 @@ class Metric:
         does_where: the same where a parameter has a value, by both; of several the first.
         does_stateless: the same where none of these holds and the device keeps no connections; empty = it is the same.
         criterion: what a passing trial had to do, which follows the value in a sentence.
-        best: what the device with the best of several values does, as the predicate of a sentence.
+        best: what the device with the best of several values does, as the predicate of a sentence, and what that with
+            the better of two does, which "than" and the other one follow; None = reports name the metric.
         value_figure: name of the figure that is the value itself; empty = no figure is.
         figures: further figures that a table or an answer shows.
         sampled_between: names of the figures that say between which values the sample of one repetition, the bucket of
@@ -118,7 +119,7 @@ class Metric:
     does_where: Mapping[tuple[str, str | float], str] = field(default_factory=dict)
     does_stateless: str = ""
     criterion: Criterion = field(default_factory=Criterion)
-    best: str = ""
+    best: tuple[str, str] | None = None
     value_figure: str = ""
     figures: tuple[DeclaredFigure, ...] = ()
     sampled_between: tuple[str, str] | None = None

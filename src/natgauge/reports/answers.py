@@ -12,10 +12,11 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from natgauge.analysis import conditions
+from natgauge.analysis.between_runs import drift
 from natgauge.analysis.claims import (
     LEAST_COVERAGE,
     Certainty,
@@ -53,11 +54,10 @@ from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import CONFIDENCE
 from natgauge.words import MOST_NAMES, NO_DEVICE, few, listed
 
-#: Meaning of each certainty, for a legend.
-CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
+#: Meaning of each certainty, for a legend; `meanings` adds what holds for the sentences at hand.
+_MEANINGS: Final[Mapping[Certainty, str]] = {
     "sure": (
-        f"its interval covers at least {given(CONFIDENCE)}, all intervals of a ranking together if there are enough "
-        "repetitions, and nothing found could change it"
+        "confidence intervals, of at least {}, allow no other answer, and no doubt that was found could change this one"
     ),
     "seen": "in these repetitions, not sure beyond them",
     "cannot tell": "the interval includes no difference, or is not known",
@@ -88,6 +88,7 @@ class Sentence:
         ratios: gateway and ratio, where the sentence lists several gateways.
         unlike: the different conditions that the sentence says, of each metric; empty = it says something else.
         is_gap: whether it says what is missing from the answers that compare, which a paper must not leave out.
+        claims: the contrasts behind the certainty, from which a legend says what that means.
     """
 
     text: str
@@ -99,6 +100,30 @@ class Sentence:
     ratios: tuple[tuple[str, str], ...] = ()
     unlike: tuple[conditions.Unlike, ...] = ()
     is_gap: bool = False
+    claims: tuple[Claim, ...] = field(default=(), compare=False, repr=False)
+
+
+def meanings(sentences: Sequence[Sentence], levels: Sequence[float] = ()) -> dict[Certainty, str]:
+    """Return what each certainty means in these sentences; `levels` are those of intervals without a claim."""
+    sure = [each for one in sentences for each in one.claims if each.certainty == "sure"]
+    known = [_MEANINGS["sure"].format(given(min((CONFIDENCE, *levels))))]
+    if several := [each for each in sure if each.among > 1]:
+        together = f"the intervals of a ranking contain all its true ratios in at least {given(CONFIDENCE)} of cases"
+        alone = "each interval by itself: for all of a ranking together there are too few repetitions"
+        known.append(together if all(each.holds_together for each in several) else alone)
+    if overlapping := [each for each in sure if _ranges_overlap(each)]:
+        text = "ranges of two values may overlap although their ratio is sure: a range is where another run is expected"
+        # Only claims on results that took turns are sure.
+        drifts = any(drift(result) for each in overlapping for result in (each.first, each.second))
+        on_both = ", so that a change of the machine's speed acts on both" if drifts else ""
+        known.append(f"{text}; the repetitions behind a ratio took turns{on_both}")
+    return {**_MEANINGS, "sure": ". ".join((known[0], *map(capital, known[1:])))}
+
+
+def _ranges_overlap(claim: Claim) -> bool:
+    """Whether the ranges in which other runs are expected overlap, although the values differ."""
+    one, other = (main_figure.interval_of(result) for result in (claim.first, claim.second))
+    return one.is_expected and other.is_expected and one.low <= other.high and other.low <= one.high
 
 
 def answers(results: Sequence[Result]) -> list[Sentence]:
@@ -426,6 +451,9 @@ def _ranked_at_points(every: Sequence[Ranking], results: Sequence[Result], varie
     firsts = Counter(ranking.results[0].gateway for ranking in decided)
     (first, times), *others = firsts.most_common()
     at_all = f"both {noun}" if len(every) == 2 else f"all {points}"
+    gateways = {result.gateway for ranking in every for result in ranking.results}
+    if len(gateways) == 2 and not others:
+        best = _best(every[0].results[0], (gateways - {first}).pop(), sized=False)
     text = f"{first} {best} at {f'{times} of {points}' if others or undecided else at_all}"
     text += "".join(f", {gateway} at {count}" for gateway, count in others[:MOST_NAMES])
     # Of several points it would not be clear which ones are meant.
@@ -568,9 +596,10 @@ def _left_of(result: Result) -> str:
 
 def _claimed(text: str, certainty: Certainty, claims: Sequence[Claim]) -> Sentence:
     """A claim, which is restricted to the repetitions at hand where it is not sure."""
+    every = tuple(claims)
     if certainty == "sure":
-        return Sentence(f"{text}.", certainty)
-    return Sentence(f"In these repetitions {text}.", certainty, _reasons(claims), _doubts(claims))
+        return Sentence(f"{text}.", certainty, claims=every)
+    return Sentence(f"In these repetitions {text}.", certainty, _reasons(claims), _doubts(claims), claims=every)
 
 
 def _reasons(claims: Sequence[Claim]) -> tuple[str, ...]:
@@ -674,12 +703,13 @@ def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> It
                 f"{text} {_point(each, results)}{_in_bits(each, ' (', ')')}"
                 for text, each in zip(said, (own, result), strict=True)
             ]
-            text = ", and ".join(ends_of) + (f": {_times(claims, '')}." if _tells(claims[0]) else ".")
-            yield Sentence(text, claims[0].certainty, _reasons(claims), _doubts(claims))
+            text = ", and ".join(ends_of) + (f": {_times(claims, '')}" if _tells(claims[0]) else "")
+            text += f"{_changed_with(axis, claims)}."
+            yield Sentence(text, claims[0].certainty, _reasons(claims), _doubts(claims), claims=tuple(claims))
             continue
         names = "cores" if axis is CORES else "connections"
         ideal = f" ({number(last / first)} times is ideal)" if axis is CORES and rate else ""
-        head = f"With {in_full(int(last))} {names} instead of {in_full(int(first))}{ideal} "
+        head = f"With {in_full(int(last))} {names} instead of {in_full(int(first))}{ideal}, "
         about = f"{_plain(result)} with {in_full(int(last))} {names} instead of {in_full(int(first))}{ideal}"
         telling = [each for each in claims if _tells(each)]
         silent = [each for each in claims if not _tells(each)]
@@ -688,10 +718,25 @@ def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> It
             text = f"{head}it is not known whether {of} has a higher or a lower {result.metric}."
             yield Sentence(text, "cannot tell", (), _doubts(silent))
             continue
-        found = _listed(head, telling, f"its {result.metric}")
-        text = f"{found.text.removesuffix('.')}{f'; not known for {of}' if of else ''}."
+        found = _listed(head, telling, f"its {result.metric} with {in_full(int(first))}")
+        text = f"{found.text.removesuffix('.')}{f'; not known for {of}' if of else ''}{_changed_with(axis, telling)}."
         yield replace(found, text=text, about=about)
         yield from _unlike_listed(telling, _of_points(results, axis.parameter))
+
+
+def _changed_with(axis: Axis, claims: Sequence[Claim]) -> str:
+    """What changes with the number of connections, as the end of a sentence; empty where nothing does."""
+    if axis is not SESSIONS:
+        return ""
+    about = axis.about - {axis.parameter}
+    pairs = [(one.first, one.second) for one in claims]
+    names = dict.fromkeys(name for pair in pairs for each in pair for _, name, _ in each.parameters.items())
+    changed = [
+        describe(name).label
+        for name in names
+        if name in about and any(one.parameter(name) != other.parameter(name) for one, other in pairs)
+    ]
+    return f"; with the connections {'change' if len(changed) > 1 else 'changes'} {listed(changed)}" if changed else ""
 
 
 def _tells(claim: Claim) -> bool:
@@ -775,11 +820,10 @@ def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim]
     certainty = certainties.pop() if len(certainties) == 1 else "seen"
     seen = [each for each in kept if each.certainty == "seen"]
     # Of a ranking the intervals hold together, where there are enough repetitions for that.
-    together = 1 - (1 - CONFIDENCE) / max(1, held_together(len(ranked)))
-    alone = bool(ranked) and any(each.contrast.interval.coverage < together for each in kept)
+    alone = bool(ranked) and not all(each.holds_together for each in kept)
     cover = "" if len(claims) == 1 else f"; {_coverage(kept, 'intervals')}{', each by itself' if alone else ''}{over}"
     text = f"{head}{', '.join(parts)}{cover}{rest}."
-    return Sentence(text, certainty, _reasons(seen), _doubts(seen), about=of, ratios=ratios)
+    return Sentence(text, certainty, _reasons(seen), _doubts(seen), about=of, ratios=ratios, claims=tuple(kept))
 
 
 def _is_bounded(claim: Claim) -> bool:
@@ -803,12 +847,10 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
     if differences:
         change = f"{signed(_middle(differences))} {_unit_of_difference(claims[0])}"
         against = f" against {of.removeprefix('that of ')}" if of else ""
-        return f"{change}{against} ({_interval(differences)}, {_coverage(differences)})"
+        return f"{change}{against} ({_covered(differences)})"
     where = f" at {len(claims)} points" if at and len(claims) > 1 else ""
     covered = min(claim.contrast.interval.coverage for claim in claims)
-    # Of several, each has an interval of its own.
-    cover = f", by {_coverage(claims, 'intervals')}" if where and covered else f", {_coverage(claims)}"
-    cover = cover if alone else ""
+    cover = f", {_coverage(claims)}" if alone else ""
     lower, upper = _limits(claims)
     # A range of ratios, not their median: points differ by more than chance.
     ratios = [ratio(end([claim.contrast.value for claim in claims])) for end in (min, max)]
@@ -819,9 +861,16 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
     if not is_bounded:
         return f"{_bound(claims)} times {of}".rstrip() + f" ({cover.removeprefix(', ') or 'limited'}{where})"
     uncertain = chance and lower <= 1 <= upper
-    inside = f"{'all within ' if where and covered else ''}{_interval(claims)}{where}{cover}"
+    inside = _covered(claims) if alone and covered else f"{_interval(claims)}{where}{cover}"
     inside += ", maybe by chance" if uncertain else ""
     return f"{values} times {of}".rstrip() + f" ({inside})"
+
+
+def _covered(claims: Sequence[Claim]) -> str:
+    """The interval with its coverage; of several points, each of which has one of its own, what contains them all."""
+    if len(claims) == 1 or not min(claim.contrast.interval.coverage for claim in claims):
+        return f"{_interval(claims)}, {_coverage(claims)}"
+    return f"at each of {len(claims)} points the {_coverage(claims, aside=True)} lies within {_interval(claims)}"
 
 
 def _bound(claims: Sequence[Claim]) -> str:
@@ -838,16 +887,17 @@ def _limits(claims: Sequence[Claim]) -> tuple[float, float]:
     return min(each.lower for each in intervals), max(each.upper for each in intervals)
 
 
-def _coverage(claims: Sequence[Claim], noun: str = "interval") -> str:
+def _coverage(claims: Sequence[Claim], noun: str = "interval", *, aside: bool = False) -> str:
     """The coverage that was asked for, which intervals of few ranks surpass; where they do not reach it, their least.
 
-    It is rounded down; of a single repetition there is none.
+    It is rounded down; of a single repetition there is none. `aside`: more words follow.
     """
     covered = min(claim.contrast.interval.coverage for claim in claims)
     if covered >= CONFIDENCE:
         return f"{given(CONFIDENCE)} {noun}"
     least = min(len(each.repetitions) for claim in claims for each in (claim.first, claim.second))
-    return f"{math.floor(100 * covered)} % {noun}, the most that {least} repetitions give" if covered else f"no {noun}"
+    most = f"{math.floor(100 * covered)} % {noun}, the most that {least} repetitions give{',' if aside else ''}"
+    return most if covered else f"no {noun}"
 
 
 def _interval(claims: Sequence[Claim]) -> str:
@@ -868,11 +918,17 @@ def _bottlenecks(results: Sequence[Result]) -> Sentence:
     return Sentence(f"Bottleneck: {'; '.join(f'{limit}{of}' for limit, of in share.items())}.")
 
 
-def _best(result: Result, *, sized: bool = True) -> str:
+def _best(result: Result, other: str = "", *, sized: bool = True) -> str:
+    """What the gateway with the best value does; where only one other is compared with it, what it does better."""
     metric = declared(result.metric)
-    if metric.best and not (metric.does_stateless and not keeps_connections(result)):
-        return f"{metric.best}{criterion.terms(result) if sized else ''}{criterion.clause(result, sized=sized)}"
-    return f"has the {'highest' if better(result.metric) == 'higher' else 'lowest'} {result.metric}"
+    than = f" than {other}" if other else ""
+    if metric.best is not None and not (metric.does_stateless and not keeps_connections(result)):
+        does, terms = metric.best[bool(other)], criterion.terms(result) if sized else ""
+        return f"{does}{terms}{than}{criterion.clause(result, sized=sized)}"
+    is_high = better(result.metric) == "higher"
+    if other:
+        return f"has a {'higher' if is_high else 'lower'} {result.metric}{than}"
+    return f"has the {'highest' if is_high else 'lowest'} {result.metric}"
 
 
 def _point(result: Result, results: Sequence[Result]) -> str:

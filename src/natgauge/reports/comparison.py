@@ -46,13 +46,14 @@ from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
 from natgauge.words import MOST_NAMES, Quantity, enumerated, listed
 
-#: Signs between two gateways: the first costs surely less; the order is not known.
-_LESS: Final = "<"
-_ALIKE: Final = "≈"
+#: Groups of gateways by cost, between which the order is sure; None = the baseline.
+_Order = list[list[RatioEstimate | None]]
 #: What a reader of costs and rates has to know where they seem to differ.
 _FINER: Final = (
     "Where only costs tell gateways apart, rates do not contradict them: costs are finer, as the gateways took turns."
 )
+#: Half of the last digit that a change has.
+_LEAST_CHANGE: Final = 0.0005
 #: Names of unmatched rules that are shown.
 _SHOWN: Final = 8
 #: What the costs of each method are.
@@ -78,7 +79,7 @@ def text(record: ComparisonRecord, *, brief: bool = False, width: int | None = N
 
 
 def sentences(record: ComparisonRecord, *, of_limit: bool = True) -> list[Sentence]:
-    """Return the answers: the order, to `--fail-above`, costs in no order, and a control that seems to differ."""
+    """Return the answers: costs in order and in none, the one to `--fail-above`, and a control that seems to differ."""
     ordered = _ordered(record)
     groups: dict[tuple[str, str, bool, bool], list[RatioEstimate]] = {}
     # Where a doubt could change a cost, each gateway has a certainty of its own.
@@ -99,7 +100,9 @@ def sentences(record: ComparisonRecord, *, of_limit: bool = True) -> list[Senten
             ratios = f"{ratio(low, 'down')} to {ratio(high, 'up')}"
             of = f"Compared with itself, {record.baseline.label} seems to differ, too ({FRAME_OF[estimate.quantity]}"
             found.append(Sentence(f"{of}: {ratios}, A/A control): a difference counts only beyond that.", "seen"))
-    found = [*_orders(record, ordered), *found]
+    orders = {quantity: _in_order(record, quantity, own) for quantity, own in ordered.items()}
+    lines = [_order(record, quantity, orders[quantity], ordered[quantity]) for quantity in orders]
+    found = [*_cheapest(record, ordered, orders), *lines, *found]
     unlike = conditions_of(record)
     below = [] if unlike is None else [Sentence(str(unlike), unlike=(unlike,))]
     return [replace(found[0], leads=True), *found[1:], *below]
@@ -130,23 +133,50 @@ def _ordered(record: ComparisonRecord) -> dict[Quantity, list[RatioEstimate]]:
     return {name: own for name, own in found.items() if len(own) > 1 and all(one.is_bounded for one in own)}
 
 
-def _orders(record: ComparisonRecord, ordered: Mapping[Quantity, Sequence[RatioEstimate]]) -> Iterator[Sentence]:
-    """Yield the order of several gateways by each cost, with their intervals; the first says how to read them."""
-    orders = {quantity: _in_order(record, quantity, own) for quantity, own in ordered.items()}
-    unread = next((quantity for quantity, order in orders.items() if _ALIKE in order), None)
-    for at, (quantity, order) in enumerate(orders.items()):
-        own, what = ordered[quantity], FRAME_OF[quantity]
-        is_more = all(estimate.ends[0] > 1 for estimate in own)
-        than = f"{'each more than' if is_more else 'each compared with'} {record.baseline.label}"
-        text = f"{capital(what)}: {order}, {than}" if at else f"Cheapest first, {what}: {order}, {than}; {_level(own)}s"
-        text += f" ({_ALIKE}: which costs less is not sure)" if quantity == unread else ""
-        is_known = _LESS in order or any(estimate.verdict == "no difference" for estimate in own)
-        certainty: Certainty | None = "sure" if is_known else "cannot tell"
-        yield Sentence(f"{text}.", None if grave_doubts(record, own) else certainty, leads=True)
+def _cheapest(
+    record: ComparisonRecord, ordered: Mapping[Quantity, Sequence[RatioEstimate]], orders: Mapping[Quantity, _Order]
+) -> Iterator[Sentence]:
+    """Yield which gateway surely costs less than all others, by frame, where there are several frames."""
+    every = dict.fromkeys(estimate.quantity for estimate in record.estimates)
+    best: dict[str, list[Quantity]] = {}
+    for quantity in every:
+        (first, *others), *_ = orders.get(quantity) or [[None, None]]
+        if not others:
+            best.setdefault(record.baseline.label if first is None else first.gateway, []).append(quantity)
+    if len(every) == 1 or not best:
+        return
+    own = {name: [_frames_of(frames)] for name, frames in best.items()}
+    if [*best.items()] == [(record.baseline.label, [*every])]:
+        ends = [estimate.ends for known in ordered.values() for estimate in known]
+        low, high = min(low for low, _ in ends) - 1, max(high for _, high in ends) - 1
+        share = f"{percent(low, 'down').removesuffix(' %')} to {percent(high, 'up')}"
+        own[record.baseline.label].append(f": the others cost {share} more")
+    text = "; ".join(f"{name} costs least for {''.join(said)}" for name, said in own.items())
+    unknown = [quantity for quantity in every if not any(quantity in frames for frames in best.values())]
+    text += f"; which costs least for {_frames_of(unknown)} is not sure" if unknown else ""
+    yield Sentence(f"{text}.", "sure", leads=True)
 
 
-def _in_order(record: ComparisonRecord, quantity: Quantity, known: Sequence[RatioEstimate]) -> str:
-    """The baseline and the gateways with known intervals by cost, and "<" where all before it surely cost less."""
+def _frames_of(quantities: Sequence[Quantity]) -> str:
+    return listed([f"a {FRAME_OF[quantity]}" for quantity in quantities])
+
+
+def _order(record: ComparisonRecord, quantity: Quantity, order: _Order, own: Sequence[RatioEstimate]) -> Sentence:
+    """The costs of several gateways for a frame, cheapest first, against the baseline's, and what order is not sure."""
+    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == quantity), None)
+    name, what = record.baseline.label, capital(FRAME_OF[quantity])
+    head = f"{what}, against {name}: " if cost is None else f"{what}: {name} {nanoseconds(cost)}; against it "
+    costs = [f"{_through(one, record)} {interval(one)}" for group in order for one in group if one is not None]
+    names = [[name if one is None else one.gateway for one in group] for group in order]
+    unsure = "".join(f"; which of {listed(group)} costs less is not sure" for group in names if len(group) > 1)
+    is_known = len(order) > 1 or any(estimate.verdict == "no difference" for estimate in own)
+    certainty: Certainty | None = "sure" if is_known else "cannot tell"
+    text = f"{head}{', '.join(costs)} ({_level(own)}s){unsure}."
+    return Sentence(text, None if grave_doubts(record, own) else certainty, leads=True)
+
+
+def _in_order(record: ComparisonRecord, quantity: Quantity, known: Sequence[RatioEstimate]) -> _Order:
+    """The baseline and the gateways with known intervals by cost, in groups that surely cost less than those behind."""
     margin = control_margin(record, quantity)
 
     def middle(one: RatioEstimate | None) -> float:
@@ -161,15 +191,13 @@ def _in_order(record: ComparisonRecord, quantity: Quantity, known: Sequence[Rati
             return one.verdict == "costs less"
         return one.ends[1] * margin < other.ends[0]
 
-    # None = the baseline.
     ordered = sorted([None, *known], key=middle)
-    baseline = f"{record.baseline.label}{_cost_of(record, quantity)}"
-    names = [baseline if one is None else f"{_through(one, record)} ({interval(one)})" for one in ordered]
-    text = names[0]
-    for at, name in enumerate(names[1:], start=1):
-        sure = all(itertools.starmap(is_less, itertools.product(ordered[:at], ordered[at:])))
-        text += f" {_LESS if sure else _ALIKE} {name}"
-    return text
+    groups: _Order = [ordered[:1]]
+    for at, one in enumerate(ordered[1:], start=1):
+        if all(itertools.starmap(is_less, itertools.product(ordered[:at], ordered[at:]))):
+            groups.append([])
+        groups[-1].append(one)
+    return groups
 
 
 def conditions_of(record: ComparisonRecord) -> conditions.Unlike | None:
@@ -399,7 +427,9 @@ def _cells(record: ComparisonRecord, estimate: RatioEstimate) -> tuple[str, ...]
 def change(estimate: RatioEstimate, end: float, way: Way = "near") -> str:
     """Return a ratio as the change in percent, with the digits that the interval of the estimate resolves."""
     low, high = estimate.ends
-    return percent(end - 1, way, width=high - low, sign=True)
+    # Within an interval that contains none, no change has more digits than others.
+    is_none = way == "near" and low <= 1 <= high and abs(end - 1) < _LEAST_CHANGE
+    return percent(0.0 if is_none else end - 1, way, width=high - low, sign=True)
 
 
 def _of_control(estimate: RatioEstimate) -> str:
@@ -491,8 +521,8 @@ def _all_notes(record: ComparisonRecord) -> Iterator[str]:
     forwarding = "; x forwarding: how many times the work of plain forwarding" if record.by == "slices" else ""
     yield f"Costs are {_COSTS[record.by]}, compared with {record.baseline.label}{forwarding}"
     yield (
-        f"Each interval contains the true ratio with a probability of {given(level)}. The A/A "
-        "control compares the baseline with itself: what it shows is noise. Nanoseconds differ from host to host; "
+        f"The intervals are {given(level)} confidence intervals. The A/A control "
+        "compares the baseline with itself: what it shows is noise. Nanoseconds differ from host to host; "
         "ratios differ less"
     )
 

@@ -66,6 +66,7 @@ _NOTHING: Final[dict[str, Any]] = {
     **dict.fromkeys(("version", "not_sure", "marks"), ""),
     **dict.fromkeys(("doubts", "failures", "groups", "metrics_tables", "results", "records", "tables"), ()),
     **dict.fromkeys(("audits", "ratios", "size")),
+    "certainties": {},
 }
 
 
@@ -122,6 +123,7 @@ def page(
         version=_versions(collected),
         size=size,
         answers=said,
+        certainties=answers.meanings(sentences, [one.level for record in records for one in record.estimates]),
         ratios=ratio_table(tabled),
         not_sure=answers.not_sure(sentences, listed=bool(doubts)),
         doubts=doubts,
@@ -160,7 +162,6 @@ def _rendered(**parts: Any) -> str:
     fixed = {
         "style": _resource("page.css"),
         "script": _resource("page.js"),
-        "certainties": answers.CERTAINTY_MEANINGS,
         "grade_titles": graded_doubts.GRADE_TITLES,
         "drawn": charts.drawn,
     }
