@@ -35,7 +35,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "analysis": (7_630, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
     "audits": (24_780, "setups, the records, and the requirements; nothing that measures"),
-    "campaigns": (50_740, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
+    "campaigns": (50_750, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_350, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (12_120, "the labs of this machine from outside; their registers"),
     "cli": (83_570, "the edge: reaches everything"),
@@ -59,7 +59,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "stored": (48_410, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
     "spread": (52_180, "campaigns, and the workers that measure their repetitions"),
     "subscriber_profiles": (1_790, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
-    "setup": (17_940, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
+    "setup": (17_950, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
     "tester": (19_970, "the tester alone, on cables and labs"),
     "trial": (42_020, "joins setups, the tester and procedures"),
 }
