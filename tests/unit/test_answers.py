@@ -539,7 +539,7 @@ def test_of_campaigns_with_known_truth_the_intervals_of_answers_contain_it(name:
     missed = 0
     for seed in range(20):
         found, *_ = [text for text in texts(results_of(seed)) if after in text]
-        interval = re.search(r"\(([\d.,]+) to ([\d.,]+)", found.partition(after)[2])
+        interval = re.search(r"\((?:[\w %]*within )?([\d.,]+) to ([\d.,]+)", found.partition(after)[2])
         assert interval is not None, found
         lower, upper = (float(end.replace(",", "").rstrip(".")) for end in interval.groups())
         missed += not lower <= truth <= upper

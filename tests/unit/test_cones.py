@@ -45,7 +45,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "host": (4_170, "this machine, its undo journal, the reader of files of others; settings of a far machine, too"),
     "inputs": (1_490, "descriptions of inputs; words and errors"),
     "labs": (11_620, "all kinds of labs, three systems of far machines, pools; this machine: ports, undo, namespaces"),
-    "measurements": (46_610, "one measurement on its own bench, and its record"),
+    "measurements": (46_620, "one measurement on its own bench, and its record"),
     "metrics": (930, "a declaration for each metric; figures in words"),
     "paired": (1_640, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
     "procedures": (
@@ -61,7 +61,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "subscriber_profiles": (1_790, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
     "setup": (17_950, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
     "tester": (19_970, "the tester alone, on cables and labs"),
-    "trial": (42_020, "joins setups, the tester and procedures"),
+    "trial": (42_030, "joins setups, the tester and procedures"),
 }
 
 
