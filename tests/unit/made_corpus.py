@@ -16,14 +16,13 @@ from tests.unit.made_comparisons import compared, compared_by_rates
 from tests.unit.made_results import keep, made
 
 from natgauge.analysis.ratio_verdicts import is_decided
-from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
+from natgauge.audits.kit.packets import CapturedFrame, pcapng
 from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, margin_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.errors import BrokenError
 from natgauge.measurements.making import make
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
-from natgauge.paired.rates import RateBounds, RateRounds, ratio_of
-from natgauge.paired.ratios import PairedRatios, RoundPlace, work_of_block
+from natgauge.paired.ratios import PairedRatios, RateBounds, RateRounds, RoundPlace, ratio_of, work_of_block
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import BaselineCost, ComparisonRecord, SliceCounts

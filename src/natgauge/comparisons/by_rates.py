@@ -39,7 +39,7 @@ from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import with_receiver, without_search
 from natgauge.measurements.prepared import parameters_of
-from natgauge.paired.rates import pairs, ratio_of
+from natgauge.paired.ratios import pairs, ratio_of
 from natgauge.paired.rounds import Void, VoidRounds
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.frame_counts import losses
@@ -55,8 +55,8 @@ from natgauge.records.store import Store
 from natgauge.statistics.interval import MedianEstimate, finite
 from natgauge.statistics.order_statistics import rank_of_end
 from natgauge.trial.bench import Bench, Ready
-from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
+from natgauge.trial.protocols import Observer
 from natgauge.trial.receiver_time import receiver_seconds
 from natgauge.trial.renewal import FreshLabs, in_repetition
 from natgauge.words import QUANTITIES, Quantity, sending

@@ -139,7 +139,6 @@ class Words(InputType):
 class Flag(InputType):
     """Yes or no; on the command line an option without a value."""
 
-    metavar: str = ""
     annotation: str = "bool"
 
     def read(self, name: str, text: str) -> bool:

@@ -42,8 +42,7 @@ from natgauge.tester.cable import FrameKind
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
 from natgauge.trial import external
 from natgauge.trial.connection_log import ConnectionLog, refuse_long_log
-from natgauge.trial.dropped import accepted_by, causes
-from natgauge.trial.forwarding import NotForwardedError
+from natgauge.trial.forwarding import NotForwardedError, accepted_by, causes
 from natgauge.trial.lab_measurer import (
     DEVICE_ABILITIES,
     OF_TABLE,
@@ -52,7 +51,6 @@ from natgauge.trial.lab_measurer import (
     Recorder,
     SliceRounds,
 )
-from natgauge.trial.observer import Observer, Silent, Unread
 from natgauge.trial.planned import (
     Planned,
     checked,
@@ -63,6 +61,7 @@ from natgauge.trial.planned import (
     refuse_unlike_queries,
     refuse_unused,
 )
+from natgauge.trial.protocols import Observer, Silent, Unread
 from natgauge.trial.requests import TrialConstants, refuse_stateless
 from natgauge.trial.rounds import NO_SEARCH, CostRounds, TimedFrames, forwarding_of, reasons_not_timed
 from natgauge.trial.server import FarSide, refuse_unanswered, settings_of_kind

@@ -20,14 +20,21 @@ from natgauge.measurer import Ability, CountAt, Measurer, OutlastingError, TearD
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial import forwarding
-from natgauge.trial.churn_count import kept_seconds, needed_seconds, with_expected
-from natgauge.trial.command_retries import CommandRetries, SilentControlsError
 from natgauge.trial.connection_log import ConnectionLog
+from natgauge.trial.controls import CommandRetries, SilentControlsError, kept_seconds, needed_seconds, with_expected
 from natgauge.trial.judging import judged, signs_of
-from natgauge.trial.observer import Observer, Silent
-from natgauge.trial.pacing import Pacing, learned, pacing
-from natgauge.trial.protocols import DeviceControl, OwnDelays, Place, ServerControl
-from natgauge.trial.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds, pause_ms, with_pauses
+from natgauge.trial.protocols import DeviceControl, Observer, OwnDelays, Place, ServerControl, Silent
+from natgauge.trial.requests import (
+    SLACK_SECONDS,
+    Pacing,
+    Requests,
+    TrialConstants,
+    learned,
+    longest_seconds,
+    pacing,
+    pause_ms,
+    with_pauses,
+)
 from natgauge.trial.trial_run import NOT_OURS, Own, TrialRun, emptied, meter_of
 from natgauge.trial_record import record_of
 from natgauge.trials import Direction, Period, Phase2Plan, Trial, TrialPlan
@@ -361,7 +368,6 @@ class LabMeasurer(Measurer):
                 self.trial_run.perform(opening, request)
 
     def _learn(self, trial: Trial) -> None:
-        """Store properties of this trial that later trials use."""
         plan = trial.plan
         # The state of a device after a failed restart is not known.
         half_way = bool(trial.readings.device_error) and trial.restart is not None

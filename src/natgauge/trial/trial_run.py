@@ -28,9 +28,8 @@ from natgauge.log_counts import LogCounts, LogError
 from natgauge.power import Energy, EnergyOfTrial, Meter
 from natgauge.readings import Readings
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
-from natgauge.trial.churn_count import counted
-from natgauge.trial.command_retries import CommandRetries
 from natgauge.trial.connection_log import ConnectionLog, LoggedTrial, logged_trial
+from natgauge.trial.controls import CommandRetries, counted
 from natgauge.trial.protocols import DeviceControl, Place, ServerControl
 from natgauge.trials import Restart, Trial, TrialPlan
 
@@ -58,7 +57,6 @@ class _EngineTime:
             self._phase2_began = self._began + progress.seconds
 
     def since(self, progress: Progress) -> float:
-        """Return the seconds since this line, which was taken, was printed."""
         return self._clock() - (self._began + progress.seconds)
 
 
@@ -343,16 +341,9 @@ class TrialRun:
         self, request: TrialRequest, act: Callable[[], object], seconds: float
     ) -> tuple[TrialResult, Restart, str]:
         """Run a trial with a restart; the last value is the error of a device that did not become ready again."""
-        result, restarting = self._run_acting(request, act, seconds)
+        with RestartInTrial(act, seconds) as restarting:
+            result = self.run(request, self._telling(restarting))
         return result, restarting.ended(), restarting.said
-
-    def _run_acting(
-        self, request: TrialRequest, act: Callable[[], object], seconds: float
-    ) -> tuple[TrialResult, RestartInTrial]:
-        """Run a trial, and act at a time of phase 2."""
-        with RestartInTrial(act, seconds) as timed:
-            result = self.run(request, self._telling(timed))
-        return result, timed
 
     def _telling(self, taker: _EngineTime | RestartInTrial) -> Callable[[Progress], None]:
         """Return what hears the engine's lines: it passes each to `taker`, and then on."""

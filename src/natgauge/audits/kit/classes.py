@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
-from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.examiner import ALONE, Examiner, compete, rival_of
 from natgauge.audits.kit.flows import Flow, is_same, is_tcp, lone_packet
 from natgauge.audits.kit.observations import AloneError, NotSeenError
 from natgauge.audits.kit.packets import SYN, Endpoint, Packet
-from natgauge.audits.kit.rivals import ALONE, compete, rival_of
 from natgauge.words import Address
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
@@ -169,7 +168,6 @@ class _Clash:
 
     @property
     def flows(self) -> int:
-        """Number of all flows."""
         return 2 * len(self.pairs)
 
     @property
@@ -311,7 +309,6 @@ def ports(examiner: Examiner) -> PortsSeen:
 
 
 def _steps(numbers: Iterable[int]) -> Counter[int]:
-    """Count the steps from one port to the next."""
     return Counter((after - before) % 65536 for before, after in pairwise(numbers))
 
 
@@ -346,7 +343,6 @@ def _are_contiguous(pairs: Sequence[tuple[int, int]]) -> bool:
 
 
 def _share_of_one(counted: Counter[int]) -> float:
-    """Return the share of the most frequent step."""
     return counted.most_common(1)[0][1] / counted.total()
 
 

@@ -55,7 +55,6 @@ def _lived(every: Iterable[TimerSeen], chosen: float) -> bool:
 
 
 def _at_least(seconds: float, names: tuple[str, ...], examiner: Examiner) -> Finding:
-    """Compare the time-outs of these kinds with the seconds that a mapping must live."""
     every = [_seen(examiner, name) for name in names]
     lives = [seen.lives(seconds) for seen in every]
     if False in lives:
