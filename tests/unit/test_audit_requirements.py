@@ -25,10 +25,9 @@ from natgauge.audits.kit.flows import Flow
 from natgauge.audits.kit.hosts import RESERVED, Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import SYN, Endpoint, ErrorMessage, Packet, TcpSegment, read_packet
-from natgauge.audits.kit.requirement import NO_FLOWS, Requirement
 from natgauge.audits.kit.timers import ESTABLISHED, TIMERS, UDP_BOTH, UDP_OUT, TimerKind, idle_times, watch
 from natgauge.audits.request import LONG_WAIT_SECONDS
-from natgauge.audits.requirements import TABLE, packets, port_rules, requirements, unknown
+from natgauge.audits.requirements import NO_FLOWS, TABLE, Requirement, packets, port_rules, requirements, unknown
 from natgauge.audits.runner import classes, examine
 from natgauge.port_blocks import PortBlocks
 from natgauge.records.audit import AuditedRequirement, AuditVerdict

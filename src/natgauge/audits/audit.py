@@ -17,11 +17,10 @@ from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.hosts import TEAM, HostBlocks, hosts_needed
 from natgauge.audits.kit.network import AuditSide, Network
 from natgauge.audits.kit.packets import CapturedFrame, pcapng
-from natgauge.audits.kit.requirement import Requirement
 from natgauge.audits.kit.sockets import PacketSockets
 from natgauge.audits.kit.timers import TIMERS, crowded, expected, few_idle_times, plan, watch, watch_few
 from natgauge.audits.request import audit_request, conditions
-from natgauge.audits.requirements import in_order, requirements, unknown
+from natgauge.audits.requirements import Requirement, in_order, requirements, unknown
 from natgauge.audits.runner import classes, examine, forwards, other_traffic_doubt
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.limits import DeviceDemand, choose

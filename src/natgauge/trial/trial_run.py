@@ -191,10 +191,7 @@ class TrialRun:
             return self._performed(plan, request, logged, keeps)
 
     def _performed(self, plan: TrialPlan, request: TrialRequest, logged: LoggedTrial, keeps: float | None) -> Trial:
-        count_before = emptied(self.device, self.asking)
-        if plan.settle_seconds:
-            self.sleep(plan.settle_seconds)
-        logged.begin()
+        count_before = self._emptied(plan, logged)
         faults_before = self._faults()
         refused_before = self._refused()
         memory_before = self._memory(request)
@@ -244,10 +241,7 @@ class TrialRun:
     def _perform_periods(
         self, plan: TrialPlan, request: TrialRequest, ended: Callable[[Trial], None], logged: LoggedTrial
     ) -> None:
-        count_before = emptied(self.device, self.asking)
-        if plan.settle_seconds:
-            self.sleep(plan.settle_seconds)
-        logged.begin()
+        count_before = self._emptied(plan, logged)
         state, periods, number = self._lab_state(), 1 if plan.phase2 is None else plan.phase2.periods, 0
         times, pause, overrun = _EngineTime(self.clock), request.gap_ms / 1000, 0.0
 
@@ -285,6 +279,14 @@ class TrialRun:
         # Connections open before the first period, and their list is written after the last.
         last = self.run(logged.request, report)
         period(last, None, *logged.compared(last))
+
+    def _emptied(self, plan: TrialPlan, logged: LoggedTrial) -> int | None:
+        """Empty the device's table, then its log; return its count, as `emptied`."""
+        count = emptied(self.device, self.asking)
+        if plan.settle_seconds:
+            self.sleep(plan.settle_seconds)
+        logged.begin()
+        return count
 
     def reading_seconds(self) -> float:
         """Read device and lab as after a period, and return how long that takes, in s."""

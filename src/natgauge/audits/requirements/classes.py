@@ -25,7 +25,7 @@ from natgauge.audits.kit.examiner import ALONE, Examiner, compete
 from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import Endpoint, ErrorMessage
-from natgauge.audits.kit.requirement import CGN, Finding, requires
+from natgauge.audits.requirements import CGN, Finding, requires
 
 _MAPPING, _FILTERING, _OVERLOADING = Flows(MAPPING_FLOWS), Flows(3), Flows(MAPPING_FLOWS + OVERLOADING_FLOWS)
 #: Flows of hairpinning.

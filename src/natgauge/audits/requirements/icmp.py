@@ -30,7 +30,7 @@ from natgauge.audits.kit.flows import is_same, lone_packet
 from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError, UntranslatedError
 from natgauge.audits.kit.packets import Endpoint, Packet, checksum
-from natgauge.audits.kit.requirement import Finding, requires
+from natgauge.audits.requirements import Finding, requires
 
 #: Flows of an examination with an error of each kind.
 _OF_EACH_KIND: Final = Flows(len(ERROR_KINDS) + 1)

@@ -19,7 +19,7 @@ from natgauge.audits.kit.flows import Flow
 from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import Packet, TcpSegment, UdpSegment, is_right, make_packet
-from natgauge.audits.kit.requirement import NAT64, Finding, requires
+from natgauge.audits.requirements import NAT64, Finding, requires
 
 _DATA_OCTETS: Final = 800
 _FRAGMENT_OCTETS: Final = 400

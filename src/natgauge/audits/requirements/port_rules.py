@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from natgauge.audits.kit.classes import OVERLOADING_FLOWS, PORT_FLOWS, are_random, entropy_of, filtering, ports
@@ -20,8 +21,8 @@ from natgauge.audits.kit.flows import Flow
 from natgauge.audits.kit.hosts import Flows, HostBlocks
 from natgauge.audits.kit.observations import AloneError, NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import Endpoint
-from natgauge.audits.kit.requirement import CGN, NAT64, NO_FLOWS, Finding, requires
 from natgauge.audits.kit.timers import least_udp
+from natgauge.audits.requirements import CGN, NAT64, NO_FLOWS, Finding, requires
 from natgauge.figure_text import with_noun
 from natgauge.words import Address
 
@@ -160,6 +161,8 @@ _NAMED: Final = 3
 _HOLDERS: Final = 4
 #: RFC 6888 REQ-8: for so long a port is not given again.
 _HELD_SECONDS: Final = 120.0
+#: Declares what a gateway with blocks of ports has to do.
+_of_blocks: Final = partial(requires, flows=NO_FLOWS, profiles=CGN, strain=2)
 
 
 def _blocks(examiner: Examiner, *, deterministic: bool) -> HostBlocks:
@@ -170,14 +173,8 @@ def _blocks(examiner: Examiner, *, deterministic: bool) -> HostBlocks:
     return blocks
 
 
-@requires(
-    # The RFC describes what others agree on and requires nothing; the recipe says that the gateway does it.
-    "each inside host has the outside ports that the arithmetic gives",
-    (7422, "2", "SHOULD", "udp"),
-    flows=NO_FLOWS,
-    profiles=CGN,
-    strain=2,
-)
+# The RFC describes what others agree on and requires nothing; the recipe says that the gateway does it.
+@_of_blocks("each inside host has the outside ports that the arithmetic gives", (7422, "2", "SHOULD", "udp"))
 def _examine_map(examiner: Examiner) -> Finding:
     """Compare the outside endpoints of many flows of all hosts with the block of each host."""
     blocks, hosts = _blocks(examiner, deterministic=True), examiner.every_host
@@ -251,13 +248,7 @@ def _fill(examiner: Examiner) -> _Full:
     return _Full(flows, tuple(refused), since, at, tuple(opened.values()))
 
 
-@requires(
-    "hosts keep their blocks when none is free for another host",
-    (6888, "REQ-11d-blocks", "MUST", "udp"),
-    flows=NO_FLOWS,
-    profiles=CGN,
-    strain=2,
-)
+@_of_blocks("hosts keep their blocks when none is free for another host", (6888, "REQ-11d-blocks", "MUST", "udp"))
 def _examine_full_pool(examiner: Examiner) -> Finding:
     """Hosts that have a block must not suffer from others that find none."""
     full = _fill(examiner)
@@ -289,12 +280,9 @@ def _more_of(examiner: Examiner, full: _Full) -> int:
     return len(opened)
 
 
-@requires(
+@_of_blocks(
     "a port block is not given to another host for 120 s after its host's last new flow",
     (6888, "REQ-8-blocks", "SHOULD", "udp"),
-    flows=NO_FLOWS,
-    profiles=CGN,
-    strain=2,
 )
 def _examine_release(examiner: Examiner) -> Finding:
     """Let hosts with a block use their flows, and see when a host that was refused gets a block, and whose.
