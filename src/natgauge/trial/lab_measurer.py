@@ -162,8 +162,8 @@ class LabMeasurer(Measurer):
             meter=None if self.settings.power_command is None else meter_of(self.settings.power_command),
             sleep=self.sleep,
             clock=time.monotonic,
+            log=self.log,
         )
-        self.trial_run.log = self.log
 
     @property
     def abilities(self) -> frozenset[Ability]:

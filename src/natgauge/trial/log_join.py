@@ -12,7 +12,7 @@ import struct
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from itertools import chain, islice
@@ -230,36 +230,37 @@ def join(  # noqa: PLR0913 - the log, and what is known of it
         timed: False = the times of the log and of the tester are of clocks that cannot be compared.
         ignored: of lines that `pattern` does not match and that are not unreadable; None = each of them is.
     """
-    return _Join(connections, pattern, grace, has_ports=has_ports, timed=timed).of(log, stalls, ignored)
+    return _Join(list(connections), pattern, grace, has_ports, timed).of(log, stalls, ignored)
 
 
+@dataclass(slots=True)
 class _Join:
-    """Counts of one log."""
+    """Counts of one log.
 
-    def __init__(
-        self,
-        connections: Iterable[ListedConnection],
-        pattern: re.Pattern[str],
-        grace: float,
-        *,
-        has_ports: bool,
-        timed: bool,
-    ) -> None:
-        self._pattern, self._grace, self._timed = pattern, grace, timed
-        self._has_ports = has_ports
-        self._listed = list(connections)
-        #: Connections by source and destination; and by the latter's address alone, where records name only that.
-        self._connections: dict[bool, dict[tuple[Endpoint, Endpoint], list[ListedConnection]]] = {}
-        self._blocks: Blocks | None = None
-        self._wrong = self._duplicate = self._late = self._ambiguous = 0
-        self._names_outside = self._has_fractions = False
-        self._delays: list[float] = []
-        self._users: dict[tuple[Endpoint, Endpoint], tuple[bytes, float]] = {}
+    Attributes:
+        ends: connections by source and destination; and by the latter's address alone, where records name only that.
+    """
+
+    connections: list[ListedConnection]
+    pattern: re.Pattern[str]
+    grace: float
+    has_ports: bool
+    timed: bool
+    ends: dict[bool, dict[tuple[Endpoint, Endpoint], list[ListedConnection]]] = field(default_factory=dict)
+    blocks: Blocks | None = None
+    wrong: int = 0
+    duplicate: int = 0
+    late: int = 0
+    ambiguous: int = 0
+    names_outside: bool = False
+    has_fractions: bool = False
+    delays: list[float] = field(default_factory=list)
+    users: dict[tuple[Endpoint, Endpoint], tuple[bytes, float]] = field(default_factory=dict)
 
     def of(self, log: str, stalls: Sequence[tuple[float, float]], ignored: re.Pattern[str] | None) -> LogCounts:
         records, unparsed, first = 0, 0, ""
         for line in log.splitlines():
-            found = self._pattern.search(line)
+            found = self.pattern.search(line)
             if found is None and ignored is not None and ignored.search(line):
                 continue
             if found is None or not self._take(found.groupdict()):
@@ -267,38 +268,35 @@ class _Join:
                 first = first or line[:_SHOWN]
             else:
                 records += 1
-        expected = [connection for connection in self._every() if connection.expected]
+        expected = [connection for connection in self.connections if connection.expected]
         lost = [connection.due for connection in expected if not connection.named]
         return LogCounts(
             connections=len(expected),
             records=records,
             octets=len(log.encode()),
             lost=len(lost),
-            wrong=self._wrong,
-            duplicate=self._duplicate,
-            late=self._late,
+            wrong=self.wrong,
+            duplicate=self.duplicate,
+            late=self.late,
             excused=sum(any(begin <= due <= end for begin, end in stalls) for due in lost),
             unparsed=unparsed,
             unparsed_line=first,
-            ambiguous=self._ambiguous + (0 if self._blocks is None else self._blocks.shared()),
-            outside_named=self._names_outside if records else "outside" in self._pattern.groupindex,
+            ambiguous=self.ambiguous + (0 if self.blocks is None else self.blocks.shared()),
+            outside_named=self.names_outside if records else "outside" in self.pattern.groupindex,
             delay_p50_ms=self._delay(50),
             delay_p999_ms=self._delay(99.9),
         )
 
-    def _every(self) -> Iterator[ListedConnection]:
-        return iter(self._listed)
-
     def _delay(self, percent: float) -> float | None:
         """Return a percentile of the delays in ms; None = no record has a time, or all times are whole seconds."""
-        return percentile(self._delays, percent) * 1000 if self._has_fractions else None
+        return percentile(self.delays, percent) * 1000 if self.has_fractions else None
 
     def _between(self, source: Endpoint, destination: Endpoint, *, names_port: bool) -> list[ListedConnection]:
         """Return the connections between two ends; without a name of its port, to any port of the destination."""
-        names_port &= self._has_ports
-        if (known := self._connections.get(names_port)) is None:
-            known = self._connections[names_port] = {}
-            for each in self._listed:
+        names_port &= self.has_ports
+        if (known := self.ends.get(names_port)) is None:
+            known = self.ends[names_port] = {}
+            for each in self.connections:
                 end = each.destination if names_port else (each.destination[0], 0)
                 known.setdefault((each.source, end), []).append(each)
         return known.get((source, destination if names_port else (destination[0], 0)), [])
@@ -309,15 +307,17 @@ class _Join:
             source, named = _endpoint(record["source"], record.get("source_port")), record.get("outside")
             port = record.get("outside_port") or record.get("source_port")
             outside = None if named is None else _endpoint(named, port)
-            at = _seconds(record) if self._timed else None
+            at = _seconds(record) if self.timed else None
             if record.get("destination") is None:
                 block = _block(record, source, outside, at)
                 is_session = block.port is not None and record.get("event") in SESSION_EVENTS
-                return self._take_session(block) if is_session else self._take_block(block)
+                take = self._take_session if is_session else self._take_block
+                take(block)
+                return True
             destination = _endpoint(record["destination"], record.get("destination_port"))
         except ValueError:
             return False
-        self._names_outside |= outside is not None
+        self.names_outside |= outside is not None
         those = self._between(source, destination, names_port=record.get("destination_port") is not None)
         if at is not None and those and at < those[0].due - SAME_SECONDS:
             # Every trial has the same four tuples: this one came late, from an earlier trial.
@@ -328,9 +328,9 @@ class _Join:
             _note(fresh, SESSION)
             self._time(fresh.due, at)
         elif right:
-            self._duplicate += 1
+            self.duplicate += 1
         else:
-            self._wrong += 1
+            self.wrong += 1
             meant = next((each for each in those if not each.named), None)
             if meant is not None:
                 meant.named = True
@@ -338,52 +338,50 @@ class _Join:
             self._use(outside, destination, source[0], those[0].due if at is None else at)
         return True
 
-    def _take_session(self, port: SubscribersBlock) -> bool:
-        """Count a record of one connection that names its outside port and no destination; it is readable."""
+    def _take_session(self, port: SubscribersBlock) -> None:
+        """Count a record of one connection that names its outside port and no destination."""
         fresh, is_known = self._known_blocks().take_one(port)
         if fresh is not None:
             _note(fresh, SESSION)
             self._time(fresh.due, port.at)
         elif is_known:
-            self._duplicate += 1
+            self.duplicate += 1
         else:
-            self._wrong += 1
-        return True
+            self.wrong += 1
 
-    def _take_block(self, block: SubscribersBlock) -> bool:
-        """Count a record of all connections that one subscriber has on some outside ports; it is readable."""
+    def _take_block(self, block: SubscribersBlock) -> None:
+        """Count a record of all connections that one subscriber has on some outside ports."""
         kind = BLOCK if block.port is None else BINDING
         covered = self._known_blocks().take(block)
         fresh = [connection for connection in covered if not connection.found & kind]
         if fresh:
             self._time(min(connection.due for connection in fresh), block.at)
         elif covered:
-            self._duplicate += 1
+            self.duplicate += 1
         else:
-            self._wrong += 1
+            self.wrong += 1
         for connection in fresh:
             _note(connection, kind)
-        return True
 
     def _known_blocks(self) -> Blocks:
-        self._names_outside = True
-        if self._blocks is None:
-            self._blocks = Blocks(self._every())
-        return self._blocks
+        self.names_outside = True
+        if self.blocks is None:
+            self.blocks = Blocks(self.connections)
+        return self.blocks
 
     def _time(self, due: float, at: float | None) -> None:
         if at is not None:
-            self._has_fractions |= not at.is_integer()
+            self.has_fractions |= not at.is_integer()
             delay = at - due
-            self._delays.append(delay)
-            self._late += delay > self._grace
+            self.delays.append(delay)
+            self.late += delay > self.grace
 
     def _use(self, outside: Endpoint, remote: Endpoint, subscriber: bytes, at: float) -> None:
         """Note who had an outside tuple, and count one that another subscriber had just before."""
-        earlier = self._users.get((outside, remote))
+        earlier = self.users.get((outside, remote))
         if earlier is not None and earlier[0] != subscriber and abs(at - earlier[1]) < SAME_SECONDS:
-            self._ambiguous += 1
-        self._users[outside, remote] = subscriber, at
+            self.ambiguous += 1
+        self.users[outside, remote] = subscriber, at
 
 
 def _note(connection: ListedConnection, kind: int) -> None:

@@ -159,7 +159,9 @@ class Requests:
             connections=plan.connections,
             order=plan.order,
             frame=self._frame(plan),
-            phase1=_phase1(plan, pace, grace) if plan.has_phase1 else None,
+            phase1=None
+            if not plan.has_phase1
+            else Phase1(rate=plan.phase1_rate, grace_ms=grace, catch_up_percent=pace.phase1_catch_up_percent),
             gap_ms=0 if plan.phase2 is None else _GAP_MS,
             phase2=None if plan.phase2 is None else _phase2(plan, plan.phase2, pace, grace),
             background=self._background(plan),
@@ -305,10 +307,6 @@ def _range(addresses: Addresses) -> AddressRange:
     return AddressRange(first=str(addresses.first), last=str(addresses.last), embedded=addresses.embedded)
 
 
-def _phase1(plan: TrialPlan, pace: Pacing, grace_ms: int) -> Phase1:
-    return Phase1(rate=plan.phase1_rate, grace_ms=grace_ms, catch_up_percent=pace.phase1_catch_up_percent)
-
-
 def _phase2(plan: TrialPlan, phase2: Phase2Plan, pace: Pacing, grace_ms: int) -> Phase2:
     """Frames of each direction from rate and seconds; "once" is one frame per connection (RFC 9693 section 4.6)."""
     initiator = responder = None
@@ -419,7 +417,8 @@ def pacing(plan: TrialPlan, placement: Placement, ring: int | None = None, known
         stall_seconds = usual if ring is None else _until_full(plan, ring, usual)
         phase1 = CATCH_UP_PERCENT if plan.phase2 is None else PREPARING_CATCH_UP_PERCENT
         return Pacing(MOST_TOGETHER, stall_seconds, phase1, CATCH_UP_PERCENT)
-    rate = _deciding_rate(plan)
+    # Of all directions of phase 2, or of phase 1 where there is no phase 2.
+    rate = plan.phase1_rate if plan.phase2 is None else plan.phase2.initiator_rate + plan.phase2.responder_rate
     device = rate if known_rate is None else min(rate, known_rate)
     batch = 1 if plan.single_frames else together(device)
     return Pacing(batch, max(usual, min(STALL_BATCHES * batch / device, LONGEST_FRAME_SECONDS)))
@@ -449,11 +448,6 @@ def learned(known_rate: float | None, trial: Trial) -> float | None:
     if not nominal or busy < HELD_UP * nominal:
         return known_rate
     return max(known_rate or 0.0, sum(counts.offered_frames for counts in streams) / busy)
-
-
-def _deciding_rate(plan: TrialPlan) -> float:
-    phase2 = plan.phase2
-    return plan.phase1_rate if phase2 is None else phase2.initiator_rate + phase2.responder_rate
 
 
 def _until_full(plan: TrialPlan, ring: int, usual: float) -> float:

@@ -192,7 +192,7 @@ class TrialRun:
 
     def _performed(self, plan: TrialPlan, request: TrialRequest, logged: LoggedTrial, keeps: float | None) -> Trial:
         count_before = self._emptied(plan, logged)
-        faults_before = self._faults()
+        faults_before = {} if self.device is None else self.asking(self.device.faults)
         refused_before = self._refused()
         memory_before = self._memory(request)
         before = self._lab_state()
@@ -355,9 +355,6 @@ class TrialRun:
             self.progress(progress)
 
         return report
-
-    def _faults(self) -> Mapping[str, int]:
-        return {} if self.device is None else self.asking(self.device.faults)
 
     def _refused(self) -> Mapping[str, int]:
         return {} if self.server is None else self.server.refused()
