@@ -70,6 +70,12 @@ FILLED_SHARE: Final = 0.9
 RECHECK_SECONDS: Final = (1.0, 5.0, 20.0)
 
 
+def abilities_with(*, own: bool, background: bool, costs: bool, server: bool) -> frozenset[Ability]:
+    """Return the abilities with any device, where there are the tester's own delays, IPv6, slices and a real server."""
+    has = {Ability.OWN_DELAYS: own, Ability.BACKGROUND: background, Ability.COSTS: costs, Ability.REAL_SERVER: server}
+    return TESTER_ABILITIES | {ability for ability, there in has.items() if there}
+
+
 class Recorder(Protocol):
     """Stores trials as they end."""
 
@@ -168,17 +174,16 @@ class LabMeasurer(Measurer):
     @property
     def abilities(self) -> frozenset[Ability]:
         """Abilities in addition to plain trials with this device."""
-        device = self.device
-        abilities = TESTER_ABILITIES | (set() if self.own is None else {Ability.OWN_DELAYS})
-        abilities |= set() if self.settings.background is None else {Ability.BACKGROUND}
-        abilities |= set() if self.slice_rounds is None else {Ability.COSTS}
-        abilities |= set() if self.server is None else {Ability.REAL_SERVER}
-        if device is None:
-            return abilities
-        lacking = (set() if device.empties else {Ability.EMPTY_TIMED}) | (
-            set() if device.counts else {Ability.WATCH_COUNT}
+        abilities = abilities_with(
+            own=self.own is not None,
+            background=self.settings.background is not None,
+            costs=self.slice_rounds is not None,
+            server=self.server is not None,
         )
-        return abilities | (DEVICE_ABILITIES - lacking)
+        if self.device is None:
+            return abilities
+        of_table = {Ability.EMPTY_TIMED: self.device.empties, Ability.WATCH_COUNT: self.device.counts}
+        return abilities | DEVICE_ABILITIES - {ability for ability, has in of_table.items() if not has}
 
     @property
     def highest_rate(self) -> float:
