@@ -22,7 +22,8 @@ from natgauge.comparisons.request import ComparisonGoal
 from natgauge.errors import BrokenError
 from natgauge.measurements.making import make
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
-from natgauge.paired.ratios import PairedRatios, RateBounds, RateRounds, RoundPlace, ratio_of, work_of_block
+from natgauge.paired.rates import RateBounds, RateRounds, ratio_of
+from natgauge.paired.ratios import PairedRatios, RoundPlace, work_of_block
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import BaselineCost, ComparisonRecord, SliceCounts

@@ -21,7 +21,7 @@ from natgauge.comparisons.searched import Searched, most_too_high, refuse_too_fe
 from natgauge.errors import UsageError
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
-from natgauge.paired.ratios import ratio_of
+from natgauge.paired.rates import ratio_of
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.procedures.kit.time_budget import TimeUpError

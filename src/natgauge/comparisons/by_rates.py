@@ -39,7 +39,7 @@ from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import with_receiver, without_search
 from natgauge.measurements.prepared import parameters_of
-from natgauge.paired.ratios import pairs, ratio_of
+from natgauge.paired.rates import pairs, ratio_of
 from natgauge.paired.rounds import Void, VoidRounds
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.frame_counts import losses

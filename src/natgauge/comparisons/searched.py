@@ -16,7 +16,7 @@ from natgauge.figure_text import in_percent, with_noun
 from natgauge.figure_text import number as written
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
-from natgauge.paired.ratios import RateBounds, RateRounds, pairs
+from natgauge.paired.rates import RateBounds, RateRounds, pairs
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.procedures.kit.search import late_frames, permanent_loss, queues

@@ -16,17 +16,8 @@ from natgauge.analysis.ratio_changes import control_margin
 from natgauge.analysis.ratio_verdicts import above, is_decided, says_nothing, verdict_of
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
-from natgauge.paired.ratios import (
-    PairedRatios,
-    RateBounds,
-    RateRounds,
-    RoundPlace,
-    Seat,
-    Seating,
-    pairs,
-    ratio_of,
-    work_of_block,
-)
+from natgauge.paired.rates import RateBounds, RateRounds, pairs, ratio_of
+from natgauge.paired.ratios import PairedRatios, RoundPlace, Seat, Seating, work_of_block
 from natgauge.records.comparison import ComparisonRecord, CostVerdict, RatioEstimate
 from natgauge.records.reading import StoredPart, read_document, read_lines
 from natgauge.records.record import first_fault
