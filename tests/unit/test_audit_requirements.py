@@ -392,10 +392,15 @@ def test_a_nat_that_behaves_fails_nothing() -> None:
     assert "none was refused" in reasons["RFC6888-REQ-4"]
 
 
+#: What a NAT fails only if the ports that an examination draws fill its first address before another examination.
+AT_TIMES: dict[str, set[str]] = {"a second address where the first is full": {"RFC6888-REQ-2"}}
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", WRONG)
 def test_exactly_the_requirements_that_it_fails_are_named(name: str, seed: int) -> None:
-    assert keys(wrong_audited(name, seed), "fails") == WRONG[name][1]
+    surely = WRONG[name][1]
+    assert surely <= keys(wrong_audited(name, seed), "fails") <= surely | AT_TIMES.get(name, set())
 
 
 #: Behaviour in which a requirement can be met that is not seen of a NAT without limits.
