@@ -30,8 +30,7 @@ from natgauge.paired.slices import LEAD_FRAMES
 from natgauge.statistics.interval import MedianEstimate
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.statistics.rounds import LEAST_ROUNDS, estimate_over_rounds
-from natgauge.tester.cable import FrameKind
-from natgauge.tester.cable_lab import CableLab
+from natgauge.tester.cable import CableLab, FrameKind
 from natgauge.tester.selftest import SLICE_FRAMES, FloorTester
 from natgauge.trial.rounds import TimedFrames, fault_of, over_cable
 

@@ -21,8 +21,7 @@ from natgauge.agreement.process import compare
 from natgauge.errors import NatgaugeError
 from natgauge.ethernet import IP_HEADER, LEAST_OCTETS
 from natgauge.statistics.order_statistics import median_estimate
-from natgauge.tester.cable import FrameKind
-from natgauge.tester.cable_lab import CableLab
+from natgauge.tester.cable import CableLab, FrameKind
 from natgauge.tester.selftest import FloorTester
 from natgauge.words import FAMILIES, QUANTITIES, Transport
 

@@ -20,10 +20,10 @@ import natgauge
 from natgauge.audits import audit, runner
 from natgauge.audits.audit import Audited
 from natgauge.audits.kit import crowd, errors, examiner
-from natgauge.audits.kit.pcapng import pcapng
+from natgauge.audits.kit.packets import pcapng
 from natgauge.audits.kit.timers import TIMERS
 from natgauge.audits.request import LONG_WAIT_SECONDS
-from natgauge.audits.requirements import icmp_of_gateway, requirements
+from natgauge.audits.requirements import icmp, requirements
 from natgauge.cli import run
 from natgauge.labs.common import namespaces
 from natgauge.words import Transport
@@ -43,7 +43,7 @@ def verdicts(done: Audited) -> dict[tuple[str, str], str]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lab on one host delivers a frame at once or never, so that an audit need not wait long for a dropped frame."""
-    for module in (examiner, crowd, errors, icmp_of_gateway):
+    for module in (examiner, crowd, errors, icmp):
         monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.3)
 
 

@@ -10,7 +10,7 @@ from tests.labs.program import own
 
 from natgauge.audits.kit.network import Missed
 from natgauge.audits.kit.sockets import PacketSockets
-from natgauge.tester.cable_lab import CableLab
+from natgauge.tester.cable import CableLab
 
 #: More frames than a queue has room for.
 _FLOOD = 20_000

@@ -6,8 +6,7 @@ from __future__ import annotations
 import os
 
 from natgauge.labs.common import namespaces
-from natgauge.tester.doctor import examine
-from natgauge.tester.finding import send_over_a_cable
+from natgauge.tester.doctor import examine, send_over_a_cable
 
 #: Jool is a module of its own, which guests have; own builds are in no Debian; the package of conntrackd starts it.
 ELSEWHERE = (

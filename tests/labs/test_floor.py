@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from natgauge.tester.cable import FrameKind
-from natgauge.tester.cable_lab import CableLab
+from natgauge.tester.cable import CableLab, FrameKind
 from natgauge.tester.highest import cable_name
 from natgauge.tester.selftest import FloorTester
 from natgauge.words import Quantity

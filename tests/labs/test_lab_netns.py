@@ -35,7 +35,7 @@ from natgauge.labs.netns.lab import FRONT, NetnsLab
 from natgauge.labs.wire.lab import WireLab
 from natgauge.procedures.kit.result.device_figures import imbalance
 from natgauge.records.store import Memory
-from natgauge.tester.cable_lab import CableLab
+from natgauge.tester.cable import CableLab
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.trials import Phase2Plan

@@ -19,7 +19,7 @@ from natgauge.agreement.generated import Progress
 from natgauge.procedures.kit.events import Event
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA
-from natgauge.trial.observer import Silent
+from natgauge.trial.protocols import Silent
 from natgauge.words import Verdict
 
 pytestmark = [

@@ -16,7 +16,7 @@ from natgauge.procedures.kit.measure import delay_metrics
 from natgauge.reports.html.page import page
 from natgauge.stored.find_results import find
 from natgauge.stored.frames import load
-from natgauge.trial.repeating import command_again
+from natgauge.trial.question import command_again
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -22,7 +22,7 @@ from natgauge.campaigns.status import status
 from natgauge.labs.common import locks
 from natgauge.procedures.kit.events import Event
 from natgauge.spread import cluster
-from natgauge.trial.observer import Silent
+from natgauge.trial.protocols import Silent
 
 __all__ = ["alone", "own_run", "quick_disk"]
 

@@ -17,7 +17,7 @@ from natgauge.errors import UsageError
 from natgauge.host import machine
 from natgauge.measurements.prepared import parameters_of
 from natgauge.trial.bench import Bench
-from natgauge.trial.observer import Unread
+from natgauge.trial.protocols import Unread
 from natgauge.trial.question import ask
 
 NAME = own("e2e-user-space")

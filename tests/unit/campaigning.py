@@ -27,8 +27,8 @@ from natgauge.records.store import plain
 from natgauge.stored.find_results import read_summary
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import Recorder
-from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
+from natgauge.trial.protocols import Observer
 from natgauge.trial.question import command
 from natgauge.trials import Period
 

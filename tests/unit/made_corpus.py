@@ -16,7 +16,7 @@ from tests.unit.made_comparisons import compared, compared_by_rates
 from tests.unit.made_results import keep, made
 
 from natgauge.analysis.ratio_verdicts import is_decided
-from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
+from natgauge.audits.kit.packets import CapturedFrame, pcapng
 from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, margin_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.errors import BrokenError

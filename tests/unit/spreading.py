@@ -27,7 +27,7 @@ from natgauge.inputs.question import Cell
 from natgauge.labs.common import locks
 from natgauge.spread import workers_of
 from natgauge.spread.resources import core_groups
-from natgauge.trial.observer import Observer
+from natgauge.trial.protocols import Observer
 
 #: Two cells, of which one has a setting of the whole machine.
 SMALL = PLAN.replace("[1000, 2000]", "[1000]")

@@ -20,7 +20,7 @@ from natgauge.gateways.accepted_ports import AcceptedPorts, Protocol
 from natgauge.gateways.recipe import digest, load
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.trial.bench import Bench
-from natgauge.trial.dropped import causes
+from natgauge.trial.forwarding import causes
 from natgauge.trial.question import ask, command
 
 #: What rules that accept by port add to those of natgauge's own gateway.

@@ -16,8 +16,8 @@ from tests.unit.simulated_nat import Behaviour, examiner_of
 
 from natgauge.audits.kit.network import ArrivedFrame, Missed, PortTraffic
 from natgauge.audits.kit.observations import FloodError
-from natgauge.audits.kit.requirement import NO_FLOWS, Requirement
 from natgauge.audits.kit.sockets import PacketSockets, attach, program
+from natgauge.audits.requirements import NO_FLOWS, Requirement
 from natgauge.audits.runner import examine, forwards, other_traffic_doubt
 
 MAC = b"\x02\0\0\0\0\x01"

@@ -30,9 +30,9 @@ from natgauge.audits.kit.packets import (
     is_right,
     make_error,
     make_packet,
+    pcapng,
     read_packet,
 )
-from natgauge.audits.kit.pcapng import pcapng
 from natgauge.words import Side
 
 MAC = b"\x02\0\0\0\0\x01"

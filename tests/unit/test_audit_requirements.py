@@ -25,11 +25,9 @@ from natgauge.audits.kit.flows import Flow
 from natgauge.audits.kit.hosts import RESERVED, Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import SYN, Endpoint, ErrorMessage, Packet, TcpSegment, read_packet
-from natgauge.audits.kit.requirement import NO_FLOWS, Requirement
 from natgauge.audits.kit.timers import ESTABLISHED, TIMERS, UDP_BOTH, UDP_OUT, TimerKind, idle_times, watch
 from natgauge.audits.request import LONG_WAIT_SECONDS
-from natgauge.audits.requirements import fragments, port_rules, requirements, unknown
-from natgauge.audits.requirements.out_of_sight import TABLE
+from natgauge.audits.requirements import NO_FLOWS, TABLE, Requirement, packets, port_rules, requirements, unknown
 from natgauge.audits.runner import classes, examine
 from natgauge.port_blocks import PortBlocks
 from natgauge.records.audit import AuditedRequirement, AuditVerdict
@@ -316,7 +314,7 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
 def _fewer_lone_fragments(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Send a tenth of an audit's lone fragments: no simulated NAT has room for so many; `make soak` sends them all."""
     if request.node.get_closest_marker("soak") is None:
-        monkeypatch.setattr(fragments, "_LONE", 100)
+        monkeypatch.setattr(packets, "_LONE", 100)
 
 
 def audited(behaviour: Behaviour, seed: int = 1) -> tuple[AuditedRequirement, ...]:
@@ -394,10 +392,15 @@ def test_a_nat_that_behaves_fails_nothing() -> None:
     assert "none was refused" in reasons["RFC6888-REQ-4"]
 
 
+#: What a NAT fails only if the ports that an examination draws fill its first address before another examination.
+AT_TIMES: dict[str, set[str]] = {"a second address where the first is full": {"RFC6888-REQ-2"}}
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", WRONG)
 def test_exactly_the_requirements_that_it_fails_are_named(name: str, seed: int) -> None:
-    assert keys(wrong_audited(name, seed), "fails") == WRONG[name][1]
+    surely = WRONG[name][1]
+    assert surely <= keys(wrong_audited(name, seed), "fails") <= surely | AT_TIMES.get(name, set())
 
 
 #: Behaviour in which a requirement can be met that is not seen of a NAT without limits.

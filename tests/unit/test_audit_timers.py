@@ -39,7 +39,7 @@ from natgauge.audits.kit.timers import (
 from natgauge.audits.requirements import requirements
 from natgauge.audits.runner import examine
 from natgauge.records.audit import AuditedRequirement
-from natgauge.trial.observer import Silent
+from natgauge.trial.protocols import Silent
 from natgauge.words import Side
 
 UDP = [kind for kind in TIMERS if kind.transport == "udp" and kind.refresh is None]

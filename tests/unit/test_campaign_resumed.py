@@ -40,7 +40,7 @@ from natgauge.inputs.question import Cell
 from natgauge.labs.common import locks, namespaces
 from natgauge.labs.common.register import Register
 from natgauge.records.store import JOURNAL_SCHEMA
-from natgauge.trial.observer import Silent
+from natgauge.trial.protocols import Silent
 
 __all__ = ["quick_disk"]
 

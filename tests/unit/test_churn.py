@@ -28,8 +28,8 @@ from natgauge.measurer import OutlastingError
 from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
-from natgauge.trial.churn_count import counted as count_of
-from natgauge.trial.churn_count import with_expected
+from natgauge.trial.controls import counted as count_of
+from natgauge.trial.controls import with_expected
 from natgauge.trials import Phase2Plan, Trial
 from natgauge.verdicts import Limits, judge
 from natgauge.words import Leave, Verdict

@@ -135,8 +135,11 @@ class Ready:
         self.settings = SimpleNamespace(udp_timeout=None)
 
     def request(self, plan: Any) -> Any:
-        from natgauge.trial.pacing import pacing  # noqa: PLC0415
-        from natgauge.trial.requests import Requests, TrialConstants  # noqa: PLC0415
+        from natgauge.trial.requests import (  # noqa: PLC0415
+            Requests,
+            TrialConstants,
+            pacing,
+        )
 
         bench, around = self._bench, self._bench.address_plan
         constants = TrialConstants(

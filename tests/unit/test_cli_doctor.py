@@ -12,7 +12,7 @@ from tools import doctor_packages
 
 from natgauge.cli import run
 from natgauge.finding import Finding
-from natgauge.tester.finding import Host
+from natgauge.tester.doctor import Host
 
 GOOD = Finding("kernel", "ok", "Linux 6.18")
 SLOW = Finding("clock", "warning", "clock source hpet is slow", "boot with clocksource=tsc")

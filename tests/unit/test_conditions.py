@@ -35,7 +35,7 @@ from natgauge.reports.collected import Stored, StoredComparison, StoredResults
 from natgauge.reports.html.figures import looks_of, question_figures
 from natgauge.reports.html.metrics_table import metrics_tables
 from natgauge.reports.html.page import page
-from natgauge.trial.repeating import command_again
+from natgauge.trial.question import command_again
 
 #: Each condition alone: what the second gateway has, and the words for both.
 CONDITIONS: Mapping[str, tuple[Mapping[str, Any], str]] = {

@@ -30,7 +30,7 @@ from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 from natgauge.table_memory import ObjectCaches
-from natgauge.trial.command_retries import MOST_SECONDS, PAUSES, CommandRetries, SilentControlsError
+from natgauge.trial.controls import MOST_SECONDS, PAUSES, CommandRetries, SilentControlsError
 from natgauge.trial.external import ExternalControls
 from natgauge.trial.lab_measurer import MOST_SILENT, RECHECK_SECONDS, LabMeasurer
 from natgauge.words import Verdict

@@ -22,8 +22,7 @@ from natgauge.host.private_folder import HiddenLabsError
 from natgauge.labs.common import locks, namespaces
 from natgauge.labs.netns import lab
 from natgauge.tester import doctor
-from natgauge.tester.doctor import examine, worst_state
-from natgauge.tester.finding import Host
+from natgauge.tester.doctor import Host, examine, worst_state
 
 #: The real one, which `root` replaces.
 STATUS = cleanup.status

@@ -28,9 +28,16 @@ from natgauge.measurer import Ability
 from natgauge.procedures import throughput
 from natgauge.setup.traffic import Range, make_plan
 from natgauge.trial import external as external_device
-from natgauge.trial.external import ExternalControls, ExternalMeasurer, abilities
-from natgauge.trial.fresh_ports import SPARE_SECONDS, FreshTuples, Ledger, Use
-from natgauge.trial.observer import Silent
+from natgauge.trial.external import (
+    SPARE_SECONDS,
+    ExternalControls,
+    ExternalMeasurer,
+    FreshTuples,
+    Ledger,
+    Use,
+    abilities,
+)
+from natgauge.trial.protocols import Silent
 from natgauge.trials import Phase2Plan
 
 TIMEOUT = 30

@@ -12,7 +12,7 @@ from natgauge.cli import run
 from natgauge.comparisons import compare as comparing
 from natgauge.errors import BrokenError
 from natgauge.gateways.toml_layers import BUILT_IN
-from natgauge.tester.cable_lab import CableLab
+from natgauge.tester.cable import CableLab
 from natgauge.trial.bench import Bench
 
 

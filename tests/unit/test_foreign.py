@@ -23,10 +23,10 @@ ROOT = Path(natgauge.__file__).parent
 SMALL = foreign.FileKind("plan", "name a plan's file", 1000, line_octets=100)
 #: Modules that open files of the kernel, of natgauge itself, or that they made; no path of them is somebody else's.
 OWN_FILES = {
-    "bounded_output.py", "host/limits.py", "tester/finding.py", "causes/hops.py", "causes/cause.py",
+    "bounded_output.py", "host/limits.py", "causes/hops.py", "causes/cause.py",
     "records/parameters.py", "causes/counters.py", "known_doubts.py", "system_errors.py", "reports/html/drawings.py",
     "trial/connection_log.py", "setup/log_collector.py",
-    "audits/kit/pcapng.py", "spread/resources.py", "spread/worker.py",
+    "spread/resources.py", "spread/worker.py",
     "cli/__init__.py", "errors.py", "files.py", "foreign.py", "host/capabilities.py", "host/cpus.py",
     "outputs.py", "host/process_files.py", "gateways/support.py", "host/private_folder.py",
     "labs/common/machine_globals.py", "labs/common/marks.py",

@@ -38,8 +38,8 @@ from natgauge.reports.sheet import Sheet
 from natgauge.stored.find_results import find
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import Recorder
-from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
+from natgauge.trial.protocols import Observer
 
 PLANNED = [name for name in names() if not table(name).missing]
 #: Tables whose columns cannot be measured, and one without numbers.

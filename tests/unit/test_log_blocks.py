@@ -13,8 +13,7 @@ from tests.unit.test_logging import START, entry
 from natgauge.gateways.ipfix_lines import RECORD
 from natgauge.gateways.recipe import load
 from natgauge.log_counts import LogCounts
-from natgauge.trial.listed_connections import listed
-from natgauge.trial.log_join import join
+from natgauge.trial.log_join import join, listed
 
 BLOCKS = load("cgn-port-blocks").logging["given-blocks"].pattern
 #: What ulogd 2.0.8 prints of a packet with a prefix (GPRINT).

@@ -26,8 +26,7 @@ from natgauge.log_counts import LogCounts
 from natgauge.setup import log_collector
 from natgauge.setup.log_collector import Collector, planned
 from natgauge.trial.connection_log import ConnectionLog
-from natgauge.trial.listed_connections import listed
-from natgauge.trial.log_join import join
+from natgauge.trial.log_join import join, listed
 
 #: Elements of RFC 8158 table 2, and their octets.
 TIME, EVENT, PROTOCOL, SOURCE, OUTSIDE, PORT, OUTSIDE_PORT = (

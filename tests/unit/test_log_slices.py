@@ -15,7 +15,7 @@ from natgauge.paired.ratios import PairedRatios, Seat, Seating
 from natgauge.paired.rounds import RoundSums, VoidRounds, disturbance_notes
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.trial import rounds
-from natgauge.trial.command_retries import CommandRetries
+from natgauge.trial.controls import CommandRetries
 from natgauge.trial.rounds import TimedGateway, perform
 
 PLAN = RoundPlan(1000, {"up": 1})

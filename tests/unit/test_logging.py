@@ -42,8 +42,7 @@ from natgauge.trial import connection_log
 from natgauge.trial.bench import Bench
 from natgauge.trial.connection_log import ConnectionLog, LogFile
 from natgauge.trial.lab_measurer import MOST_SILENT, LabMeasurer
-from natgauge.trial.listed_connections import listed
-from natgauge.trial.log_join import join
+from natgauge.trial.log_join import join, listed
 from natgauge.trial.question import ask
 from natgauge.trials import Phase2Plan
 from natgauge.verdicts import Limits, judge

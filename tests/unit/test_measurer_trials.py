@@ -29,7 +29,7 @@ from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses, LabCounters
 from natgauge.procedures import reset, system_recovery
 from natgauge.setup.traffic import make_plan
-from natgauge.trial.command_retries import PAUSES
+from natgauge.trial.controls import PAUSES
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.trial_run import Own, RestartInTrial
 from natgauge.trials import Direction, Period, Phase2Plan, RateStep

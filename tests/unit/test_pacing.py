@@ -13,7 +13,7 @@ from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_trial, make_counts, make_outcome
 
 from natgauge.agreement.trial import LEAST_STALL_SECONDS
-from natgauge.trial.pacing import CATCH_UP_PERCENT, PREPARING_CATCH_UP_PERCENT, learned, pacing, watched_bound
+from natgauge.trial.requests import CATCH_UP_PERCENT, PREPARING_CATCH_UP_PERCENT, learned, pacing, watched_bound
 from natgauge.trials import LONGEST_PHASE_SECONDS, Direction, Phase2Plan, RateStep
 from natgauge.words import Placement, Verdict
 

@@ -23,7 +23,7 @@ from natgauge.reports import csv_table, latex, markdown
 from natgauge.reports.failures import shell_options
 from natgauge.reports.html import charts
 from natgauge.reports.sheet import Sheet, SheetRow
-from natgauge.trial.repeating import command_again
+from natgauge.trial.question import command_again
 
 HOSTILE = "nft\x1b]0;PWNED\x07\u202e\ud800\x9b2J"
 SHOWN = "nft\\x1b]0;PWNED\\x07\\u202e\\ud800\\x9b2J"

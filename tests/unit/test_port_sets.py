@@ -22,9 +22,8 @@ from natgauge.labs.contract import Addresses
 from natgauge.setup.traffic import chosen_sets, hosts_of, make_plan, with_pool
 from natgauge.trial.bench import Bench
 from natgauge.trial.forwarding import traffic_of
-from natgauge.trial.pacing import pacing
 from natgauge.trial.question import ask
-from natgauge.trial.requests import Requests, TrialConstants
+from natgauge.trial.requests import Requests, TrialConstants, pacing
 from natgauge.trial.server import refuse
 
 SETS = PortSets(network="198.18.0.0/16", psid_length=6)

@@ -227,6 +227,7 @@ def test_a_whole_life_in_order(recipe: Recipe, machine: Path) -> None:
         gateway.empty()
         assert gateway.count() == (0 if recipe.stateful else None)
         assert gateway.version()[0] == "Linux 6.18"
+        assert (f"rules of {recipe.rules_from}" in gateway.version()) == (recipe.rules_from is not None)
         begin = len(device.asked)
     starts = [device.snippets().index(piece) for piece in recipe.verbs.pieces("start")]
     assert starts == sorted(starts)

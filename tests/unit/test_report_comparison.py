@@ -31,7 +31,7 @@ from natgauge.reports.html.figures import forest_figures, looks_of
 from natgauge.reports.html.page import page
 from natgauge.stored.find_results import find
 from natgauge.stored.frames import load
-from natgauge.trial.repeating import command_again
+from natgauge.trial.question import command_again
 from natgauge.words import Quantity
 
 EACH = "in each direction"

@@ -275,7 +275,7 @@ def test_a_caption_names_the_quantity_as_its_standard_and_says_what_the_interval
     assert "connection-rate" not in found.partition(r"\end{tabular}")[0]
     # The kernel is in the line on the machine.
     assert "Software of a: software of a 1.2; of b: software of b 1.2." in caption
-    assert r"the search error (5 \%) and the drift of a virtual machine (10 \%)" in caption
+    assert r"the search error (5 \% of the median) and the drift of a virtual machine (10 \% of that end)" in caption
     assert "took turns" in caption
     # Ratios are for the text: a table has its cells, and what restricts them.
     assert [line for line in found.splitlines() if " times the connection-rate of b" in line and line[:2] == "% "]

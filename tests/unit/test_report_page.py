@@ -50,7 +50,7 @@ from natgauge.reports.html.references import limit_of, load_limit
 from natgauge.reports.main_figure import in_cell, median, repetitions
 from natgauge.reports.sheet import lines_of
 from natgauge.stored.find_results import find
-from natgauge.trial.repeating import command_again
+from natgauge.trial.question import command_again
 from natgauge.trials import Direction
 
 MOST_OCTETS = 3_000_000

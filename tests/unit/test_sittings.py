@@ -31,8 +31,8 @@ from natgauge.records.store import Memory
 from natgauge.reports.difference import Diff, diff, document, text
 from natgauge.stored.find_results import read_summary
 from natgauge.trial.bench import Bench, Ready
-from natgauge.trial.observer import Silent
 from natgauge.trial.planned import Planned
+from natgauge.trial.protocols import Silent
 from natgauge.trial.renewal import FreshLabs, in_repetition, seed_of_repetition
 
 VALUES = [1000.0, 1010.0, 990.0, 1005.0]

@@ -920,8 +920,9 @@ def test_what_was_not_measured_is_named_with_the_first_limit() -> None:
     """Seen: "Frames are the first limit; open connections were not measured" below "up to 2,184 subscribers"."""
     results, asked = _three(401)
     assert answer_of(sized(results, asked)).verdicts[0][4] == (
-        "Frames per second are the first limit on one core; table entries are the second, with any number of cores, at "
-        "up to 400 subscribers with the configured limit of 48,000 (whether memory lets it grow was not measured)."
+        "Frames per second are the first limit on one core; with as many cores as all need, table entries are the "
+        "first limit, at up to 400 subscribers with the configured limit of 48,000 (whether memory lets it grow was "
+        "not measured)."
     )
     unknown = [one for one in results if one.metric == "throughput"]
     assert answer_of(sized(unknown, asked)).verdicts[0][4] == (
@@ -952,7 +953,9 @@ def test_the_answer_says_for_how_many_subscribers_the_cores_work_and_how_many_co
         "Each limit was measured alone: used together, they may carry fewer.",
     ]
     assert all(text(found, asked).count(line) == 1 for line in beside[:2])
-    assert "together 48,120 table entries (at least 120 each), " in answer_of(found).question
+    assert (
+        "together 48,120 table entries (at least 120 each: those that it opens in 120 s), " in answer_of(found).question
+    )
     (each, *_) = document(found, asked)["gateways"]
     assert each["answer"] == "does not carry"
     # Where the cores are not what ends it first, whether they are carried is the answer.

@@ -43,7 +43,7 @@ from natgauge.spread.resources import Offer, Resources
 from natgauge.spread.worker import NatgaugeWorker
 from natgauge.spread.workers import Workers
 from natgauge.stored.find_results import read_summary
-from natgauge.trial.observer import Observer, Silent
+from natgauge.trial.protocols import Observer, Silent
 
 __all__ = ["alone", "own_run", "quick_disk"]
 

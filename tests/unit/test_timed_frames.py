@@ -10,7 +10,7 @@ import pytest
 
 from natgauge.agreement.generated import Frame
 from natgauge.inputs.question import MIXES, RANGES, TrafficOptions
-from natgauge.tester.cable_lab import CableLab
+from natgauge.tester.cable import CableLab
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.trial.requests import traffic_frame

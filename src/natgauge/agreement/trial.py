@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final
 
 from pydantic import BaseModel
 
@@ -12,6 +12,7 @@ from natgauge.agreement.generated import (
     Closing,
     Frame,
     FrameSizes,
+    Phase2,
     Phase2Counts,
     PortCounters,
     Ports,
@@ -27,29 +28,10 @@ from natgauge.words import Close
 LEAST_STALL_SECONDS: Final = 10e-6
 
 
-class TcpUse(Protocol):
-    """Use of TCP connections, as in `natgauge.trials.TrialPlan`."""
-
-    @property
-    def half_open(self) -> bool:
-        """Whether connections stay half-open."""
-        ...
-
-    @property
-    def close(self) -> Close | None:
-        """The Initiator's segment that begins to close; None = connections stay open."""
-        ...
-
-    @property
-    def request_octets(self) -> int | None:
-        """Octets of the request of a transaction; None = there is none."""
-        ...
-
-
-def frame_of(frame: Frame, tcp: TcpUse) -> Frame:
-    """Return the same frame with this use of TCP connections."""
-    closing = None if tcp.close is None else Closing(by=tcp.close, request_octets=tcp.request_octets)
-    return frame.model_copy(update={"closing": closing, "half_open": tcp.half_open})
+def frame_of(frame: Frame, close: Close | None, request_octets: int | None, *, half_open: bool) -> Frame:
+    """Return the same frame with this use of TCP connections, as in `natgauge.trials.TrialPlan`."""
+    closing = None if close is None else Closing(by=close, request_octets=request_octets)
+    return frame.model_copy(update={"closing": closing, "half_open": half_open})
 
 
 def nominal_seconds(request: TrialRequest) -> float:
@@ -59,9 +41,7 @@ def nominal_seconds(request: TrialRequest) -> float:
         seconds += _sending(request.connections, request.phase1.rate) + request.phase1.grace_ms / 1e3
     if request.phase2 is None:
         return seconds + gap
-    streams = [s for s in (request.phase2.initiator, request.phase2.responder) if s is not None]
-    period = max((_sending(s.frames, s.rate) for s in streams), default=0.0)
-    period += request.phase2.grace_ms / 1e3
+    period = _streaming(request.phase2) + request.phase2.grace_ms / 1e3
     period += request.phase2.step.seconds if request.phase2.step is not None else 0.0
     return seconds + request.phase2.periods * (gap + period)
 
@@ -71,9 +51,13 @@ def all_connections(request: TrialRequest) -> int:
     phase2 = request.phase2
     if phase2 is None or phase2.churn is None:
         return request.connections
+    return request.connections + round(phase2.churn.new_per_second * _streaming(phase2))
+
+
+def _streaming(phase2: Phase2) -> float:
+    """Return the seconds that the frames of the longer stream take."""
     streams = [stream for stream in (phase2.initiator, phase2.responder) if stream is not None]
-    seconds = max((_sending(stream.frames, stream.rate) for stream in streams), default=0.0)
-    return request.connections + round(phase2.churn.new_per_second * seconds)
+    return max((_sending(stream.frames, stream.rate) for stream in streams), default=0.0)
 
 
 def _sending(frames: int, rate: float) -> float:

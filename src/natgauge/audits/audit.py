@@ -16,12 +16,11 @@ from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.hosts import TEAM, HostBlocks, hosts_needed
 from natgauge.audits.kit.network import AuditSide, Network
-from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
-from natgauge.audits.kit.requirement import Requirement
+from natgauge.audits.kit.packets import CapturedFrame, pcapng
 from natgauge.audits.kit.sockets import PacketSockets
 from natgauge.audits.kit.timers import TIMERS, crowded, expected, few_idle_times, plan, watch, watch_few
 from natgauge.audits.request import audit_request, conditions
-from natgauge.audits.requirements import in_order, requirements, unknown
+from natgauge.audits.requirements import Requirement, in_order, requirements, unknown
 from natgauge.audits.runner import classes, examine, forwards, other_traffic_doubt
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.limits import DeviceDemand, choose
@@ -268,7 +267,6 @@ def _narrowing(setup: Setup) -> Callable[[int], AbstractContextManager[None]] | 
 
 
 def _blocks(setup: Setup) -> HostBlocks | None:
-    """Return the port blocks that the recipe declares, in the lab's pool."""
     sizes, pool = setup.recipe.limits.port_blocks, setup.address_plan.pool
     return None if sizes is None or pool is None else HostBlocks(sizes, setup.address_plan.inside.tester, pool)
 

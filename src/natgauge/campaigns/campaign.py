@@ -49,7 +49,7 @@ from natgauge.records.store import (
 )
 from natgauge.setup.setup import check_host
 from natgauge.system_errors import fault, unwritable
-from natgauge.trial.observer import Observer, Silent
+from natgauge.trial.protocols import Observer, Silent
 from natgauge.version import VERSION
 
 #: What a campaign writes beside its journal before its first trial; the last one first, so that what is left never

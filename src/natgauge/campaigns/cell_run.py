@@ -29,7 +29,7 @@ from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.search import permanent_loss
 from natgauge.records.parameters import Parameters, shown
 from natgauge.records.store import Memory
-from natgauge.trial.observer import Observer
+from natgauge.trial.protocols import Observer
 from natgauge.trial.question import command
 from natgauge.trial.renewal import in_repetition
 from natgauge.trials import Trial

@@ -36,7 +36,7 @@ from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.store import SUMMARY, Store, result_name
 from natgauge.system_errors import unwritable
-from natgauge.trial.observer import Observer, Silent
+from natgauge.trial.protocols import Observer, Silent
 from natgauge.words import NO_DEVICE
 
 

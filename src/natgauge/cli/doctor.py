@@ -32,8 +32,7 @@ def command(context: click.Context, *, gateways: tuple[str, ...], verbose: bool,
     With GATEWAYs, names or paths of recipes, only what these need is checked besides the host. The exit status is 3 if
     a requirement of every measurement, or of such a GATEWAY, is missing.
     """
-    from natgauge.tester.doctor import examine, worst_state
-    from natgauge.tester.finding import Host
+    from natgauge.tester.doctor import Host, examine, worst_state
 
     findings = examine(Host(gateways=gateways))
     state = worst_state([finding for finding in findings if gateways or not finding.name.startswith(_GATEWAY)])

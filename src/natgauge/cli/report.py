@@ -299,7 +299,7 @@ def _write_files(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> No
     written: list[Path] = []
     if wanted.html is not None:
         from natgauge.reports.html import page
-        from natgauge.trial.repeating import command_again
+        from natgauge.trial.question import command_again
 
         page.write(collected, wanted.html, command_again, own)
         written += _unless_stream(wanted.html)

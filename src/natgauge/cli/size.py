@@ -151,7 +151,7 @@ def _refuse(asked: Subscribers) -> None:
 def _write(collected: StoredResults, path: Path, answer: SizeAnswer) -> None:
     from natgauge.reports.heading import OwnWords
     from natgauge.reports.html import page
-    from natgauge.trial.repeating import command_again
+    from natgauge.trial.question import command_again
 
     page.write(collected, path, command_again, OwnWords(answer.title), answer)
     if not outputs.is_stream(path):

@@ -55,8 +55,8 @@ from natgauge.records.store import Store
 from natgauge.statistics.interval import MedianEstimate, finite
 from natgauge.statistics.order_statistics import rank_of_end
 from natgauge.trial.bench import Bench, Ready
-from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
+from natgauge.trial.protocols import Observer
 from natgauge.trial.receiver_time import receiver_seconds
 from natgauge.trial.renewal import FreshLabs, in_repetition
 from natgauge.words import QUANTITIES, Quantity, sending

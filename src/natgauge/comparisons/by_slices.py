@@ -27,9 +27,9 @@ from natgauge.records.comparison import BaselineCost, RatioEstimate, SliceCounts
 from natgauge.records.store import Store
 from natgauge.statistics.interval import finite
 from natgauge.statistics.rounds import LEAST_ROUNDS
-from natgauge.tester.cable_lab import CableLab
+from natgauge.tester.cable import CableLab
 from natgauge.trial.bench import Bench, Ready
-from natgauge.trial.observer import Observer, Unread
+from natgauge.trial.protocols import Observer, Unread
 from natgauge.trial.rounds import NO_SEARCH, TimedFrames, TimedGateway, forwarding_of, over_cable, perform
 from natgauge.words import Quantity
 

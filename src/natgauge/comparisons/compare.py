@@ -40,7 +40,7 @@ from natgauge.records.parameters import Parameters
 from natgauge.records.store import RESULTS, Store
 from natgauge.setup.setup import check_host
 from natgauge.statistics.interim import alpha_spent, rounds_before
-from natgauge.trial.observer import Observer, Silent
+from natgauge.trial.protocols import Observer, Silent
 from natgauge.words import Quantity
 
 if TYPE_CHECKING:

@@ -135,7 +135,7 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="wide spread",
-        plainly="repetitions differ by more than 5 % of their median, or by more than their searches explain",
+        plainly="repetitions differ by more than 5 % of their median, or two by more than their searches' errors",
         grade="interval",
         about="repetition",
         holds=_wide,

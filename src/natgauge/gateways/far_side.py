@@ -48,6 +48,7 @@ class Server(RecipeTable):
 
     stateful: ClassVar[bool] = False
     system: ClassVar[System] = "Linux"
+    rules_from: ClassVar[str | None] = None
     modules: ClassVar[tuple[Module, ...]] = ()
     limits: ClassVar[GatewayLimits] = GatewayLimits()
     emptyings: ClassVar[Mapping[str, Emptying]] = {}

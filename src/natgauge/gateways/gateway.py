@@ -253,10 +253,12 @@ class Gateway:
         return {line.split()[0]: self._number(verb, line.split()[-1]) for line in lines if line.strip()}
 
     def version(self) -> tuple[str, ...]:
-        """Return the versions of the programs on the device, one program per line."""
+        """Return the versions of the programs on the device, one program per line, and whose rules it has."""
         if self._version is None:
             text = "\n".join(self._run("version", piece).stdout for piece in self.recipe.verbs.pieces("version"))
-            self._version = tuple(line.strip() for line in text.splitlines() if line.strip())
+            # Software whose rules it has does not run there.
+            rules = [f"rules of {self.recipe.rules_from}"] if self.recipe.rules_from else []
+            self._version = (*(line.strip() for line in text.splitlines() if line.strip()), *rules)
         return self._version
 
     def settings(self) -> DeviceSettings:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from natgauge.errors import about
 from natgauge.inputs.checks import Check, in_range, one_of, share_in, spoken, whole
-from natgauge.inputs.types import Flag, InputType, Number, Seconds, Share, Text, Whole, WholeSeconds, Words
+from natgauge.inputs.types import Flag, InputType, Number, Share, Text, Whole, Words
 from natgauge.words import Group
 
 _KEY: Final = "input"
@@ -166,7 +166,7 @@ def _type_of(hint: Any, unit: str) -> InputType:
     if bool in alternatives:
         return Flag()
     if int in alternatives:
-        return WholeSeconds() if unit == "s" else Whole()
+        return Whole("SECONDS", seconds=True) if unit == "s" else Whole()
     if float in alternatives:
-        return {"s": Seconds(), "share": Share()}.get(unit, Number())
+        return {"s": Number("SECONDS", seconds=True), "share": Share()}.get(unit, Number())
     return Text()

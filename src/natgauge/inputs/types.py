@@ -139,7 +139,6 @@ class Words(InputType):
 class Flag(InputType):
     """Yes or no; on the command line an option without a value."""
 
-    metavar: str = ""
     annotation: str = "bool"
 
     def read(self, name: str, text: str) -> bool:
@@ -161,11 +160,11 @@ class Flag(InputType):
 
 @dataclass(frozen=True)
 class Number(InputType):
-    """A whole or decimal number; its range is the check of the input."""
+    """A whole or decimal number, of `seconds` a time; its range is the check of the input."""
 
     metavar: str = "X"
     annotation: str = "float"
-    seconds: ClassVar[bool] = False
+    seconds: bool = field(default=False, repr=False)
     whole: ClassVar[bool] = False
 
     def read(self, name: str, text: str) -> float:
@@ -236,22 +235,6 @@ class Amount(Number):
     def take(self, name: str, value: object) -> float:
         """The number, or that of a text."""
         return self.read(name, value) if isinstance(value, str) else super().take(name, value)
-
-
-@dataclass(frozen=True)
-class Seconds(Number):
-    """A time in seconds."""
-
-    metavar: str = "SECONDS"
-    seconds: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class WholeSeconds(Whole):
-    """A time in whole seconds."""
-
-    metavar: str = "SECONDS"
-    seconds: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from natgauge.records.measurement import Result
 from natgauge.records.store import RESULTS, Store
 from natgauge.setup.setup import check_host
 from natgauge.trial.bench import Ready
-from natgauge.trial.observer import Observer
 from natgauge.trial.planned import frames_of_profile, refuse_unlike_metric
+from natgauge.trial.protocols import Observer
 from natgauge.trial.question import ask, command
 from natgauge.trial.renewal import FreshLabs, in_repetition
 

@@ -17,8 +17,8 @@ from natgauge.records.parameters import Parameters
 from natgauge.setup.setup import place_parameters
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.lab_measurer import Recorder
-from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
+from natgauge.trial.protocols import Observer
 from natgauge.trial.question import command
 from natgauge.trial.receiver_time import receiver_seconds
 from natgauge.trial.server import rate_alone

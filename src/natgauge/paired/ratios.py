@@ -149,7 +149,6 @@ class PairedRatios:
     """Collects blocks, and compares the work of each place with that of the first one, the baseline."""
 
     def __init__(self, places: Sequence[RoundPlace], quantities: Sequence[Quantity]) -> None:
-        """Store the arguments; there are no blocks yet."""
         self.places = tuple(places)
         self.quantities = tuple(quantities)
         self._assumptions = {place.label: _assumptions(place, places[0]) for place in places}

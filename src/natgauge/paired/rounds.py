@@ -107,7 +107,6 @@ class RoundSums:
     """
 
     def __init__(self, voids: VoidRounds, seating: Seating[KindT], ratios: PairedRatios) -> None:
-        """Add no round yet."""
         self.voids = voids
         self.ratios = ratios
         self._labels, self._kinds = seating.labels, seating.kinds

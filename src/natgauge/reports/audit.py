@@ -172,12 +172,15 @@ def sheet(record: AuditRecord, *, marked: bool = False) -> Sheet:
     for one in sorted(record.requirements, key=lambda each: each.urgency):
         cells = (said(one, marked=marked), one.level, one.transport, f"{one.text}; measured: {one.measured}")
         lines.append(SheetRow(f"RFC {one.rfc} {one.requirement}", cells))
-    behaviour = (
-        f"{transport.upper()}: mapping {seen.mapping or 'not seen'}, filtering {seen.filtering or 'not seen'}, "
-        f"ports {seen.ports or 'not seen'}, hairpinning {seen.hairpinning or 'not seen'}."
-        for transport, seen in record.classes.items()
-    )
+    behaviour = [_behaviour(transport, seen) for transport, seen in record.classes.items()]
     return Sheet(tuple(lines), tuple(behaviour))
+
+
+def _behaviour(transport: str, seen: BehaviourClasses) -> str:
+    """The classes of a gateway's behaviour; echo messages are not examined for hairpinning."""
+    names = [name for name in CLASSES if (transport, name) != ("icmp", "hairpinning")]
+    said = [f"{name} {getattr(seen, name) or 'not seen'}" for name in names]
+    return f"{transport.upper()}: {', '.join(said)}."
 
 
 def said(one: AuditedRequirement, *, marked: bool) -> str:

@@ -110,10 +110,10 @@ def of_runs(results: Sequence[Result]) -> str:
     if expected:
         errors = [share for result in expected if (share := search_share(result))]
         drifts = [share for result in expected if (share := drift(result))]
-        more = [f"the search error ({_percent(errors)})"] if errors else []
-        more += [f"the drift of a virtual machine ({_percent(drifts)})"] if drifts else []
+        more = [f"the search error ({_percent(errors)} of the median)"] if errors else []
+        more += [f"the drift of a virtual machine ({_percent(drifts)} of that end)"] if drifts else []
         of_squares = "the root of the sum of the squares of " if len(more) > 1 else ""
-        wider = f", widened each way by {of_squares}{listed(more)}" if more else ""
+        wider = f", widened at each end by {of_squares}{listed(more)}" if more else ""
         what = "and by what the doubts say" if any(map(widened_by_doubts, expected)) else ""
         signs = _SIGNS[frozenset(written.values())]
         sentences.append(f"{_EXPECTED.format(signs)}{wider}{what and f', {what}'}.")
@@ -133,8 +133,9 @@ def of_trials(results: Sequence[Result]) -> str:
     disturbed = sum(result.disturbed for result in results)
     if not invalid and not disturbed:
         return ""
-    left_out = f"{invalid} of {every} trials were INVALID: they are not counted, and were repeated. " if invalid else ""
-    return f"{left_out}The machine disturbed {disturbed} of {every} trials, which need not make one INVALID."
+    left_out = f", {invalid} were INVALID: they do not count, and were repeated" if invalid else ""
+    often = f"; {disturbed}, INVALID or not," if left_out else f", {disturbed}"
+    return f"Of {every} trials{left_out}{often} were disturbed by the machine."
 
 
 def _percent(shares: Sequence[float]) -> str:

@@ -32,7 +32,7 @@ from natgauge.procedures.kit.events import Event
 from natgauge.records.store import plain
 from natgauge.setup.setup import check_host
 from natgauge.spread.resources import Offer, likeness, machine_digest
-from natgauge.trial.observer import Observer, Silent
+from natgauge.trial.protocols import Observer, Silent
 
 #: Dask topic of all progress messages. One for all campaigns: a scheduler keeps 1,000 messages of each topic for ever.
 TOPIC: Final = "natgauge"

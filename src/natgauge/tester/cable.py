@@ -33,8 +33,11 @@ from natgauge.errors import BrokenError
 from natgauge.host.cpus import usable_cpus
 from natgauge.inputs.question import USUAL_FRAMES, FrameOptions
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
-from natgauge.labs.contract import Port
-from natgauge.words import Address, Close, Family, Query, Transport
+from natgauge.labs.common.base import FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
+from natgauge.labs.common.links import End, VethCable
+from natgauge.labs.common.locks import check_name
+from natgauge.labs.contract import Device, Port
+from natgauge.words import Address, Close, Family, Placement, Query, Transport
 
 #: Intended rate when the highest rate is measured: above that of any core, within the engine's limit.
 BEYOND_REACH: Final = 60_000_000.0
@@ -62,13 +65,8 @@ Runner = Callable[[TrialRequest], TrialResult]
 class Cable(Protocol):
     """Two tester ports joined without a device."""
 
-    @property
-    def initiator(self) -> Port:
-        """The Initiator's port."""
-
-    @property
-    def responder(self) -> Port:
-        """The Responder's port."""
+    initiator: Port
+    responder: Port
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,13 +357,39 @@ class CableTester:
             record_variation=kind.variation,
             frames=kind.frames,
         )
-        return request.model_copy(
-            update={"frame": frame_of(request.frame.model_copy(update={"query": kind.query}), kind)}
-        )
+        frame = request.frame.model_copy(update={"query": kind.query})
+        frame = frame_of(frame, kind.close, kind.request_octets, half_open=kind.half_open)
+        return request.model_copy(update={"frame": frame})
 
 
 def _rate_of(counts: StreamCounts) -> float:
-    """Return offered frames / sending time, frames/s."""
     if not counts.sending_ns:
         raise BrokenError("selftest: the engine gave no time of sending")
     return counts.offered_frames * 1e9 / counts.sending_ns
+
+
+class CableLab(MadeLab):
+    """Both ports in one namespace; each port's gateway is the other port."""
+
+    kind = "cable"
+    placement: Placement = "shared"
+    devices: Sequence[Device] = ()
+
+    def __init__(self, name: str = "cable", server_cpus: Sequence[int] = ()) -> None:
+        """Plan the lab, with a real server at the Responder's port if it gets cores; nothing is made yet."""
+        super().__init__(check_name(name), {})
+        first, second = self._cables()[0].ends
+        self.initiator = Port(first.interface, first.netns, second.mac, None)
+        self.responder = Port(second.interface, second.netns, first.mac, None)
+        self.server = self._home_of_server(first.mac, server_cpus) if server_cpus else None
+
+    def _cables(self) -> Sequence[VethCable]:
+        return (
+            VethCable(
+                (
+                    End(self.tester, INITIATOR_PORT, "02:6e:67:00:ff:01"),
+                    End(self.tester, RESPONDER_PORT, "02:6e:67:00:ff:02"),
+                ),
+                FIRST_INDEX,
+            ),
+        )

@@ -6,15 +6,19 @@ Abilities are tried where possible (a thousand frames over a virtual cable), not
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import socket
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from natgauge.agreement.generated import StreamCounts
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.figure_text import in_percent, with_noun
@@ -23,8 +27,8 @@ from natgauge.gateways.needs import refuse_absent_files
 from natgauge.gateways.recipe import VARIABLE as GATEWAYS
 from natgauge.gateways.recipe import Recipe, available, load
 from natgauge.gateways.recipe_model import OWN_PACKAGE, RequiredPrograms, installing
-from natgauge.gateways.support import places
-from natgauge.host import programs
+from natgauge.gateways.support import has_module, places
+from natgauge.host import capabilities, limits, programs
 from natgauge.host.cpus import fastest_of, usable_cpus
 from natgauge.host.limits import LEAST_KERNEL, ControlGroups, memory_octets
 from natgauge.host.private_folder import HiddenLabsError
@@ -32,8 +36,7 @@ from natgauge.inputs.cores import format_cores
 from natgauge.labs.common.device import ThisMachine
 from natgauge.labs.common.shell import run_shell
 from natgauge.labs.wire import drivers
-from natgauge.tester import finding
-from natgauge.tester.finding import Host, NoText, unknown
+from natgauge.tester.cable import CableLab, handful
 
 #: State of the worst finding, best first.
 _ORDER: Final[tuple[State, ...]] = ("ok", "warning", "missing")
@@ -46,6 +49,65 @@ _STOLEN_SHARE: Final = 0.001
 _FAST_CLOCKS: Final = ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "riscv_clocksource")
 _PROGRAMS: Final = ("natgauge-engine", "natgauge-front", "natgauge-softwire")
 _VERSION_SECONDS: Final = 5.0
+
+
+def send_over_a_cable() -> StreamCounts:
+    """Make a cable, send 1000 IPv4 frames over it at 100000 frames/s, and remove the cable."""
+    # The name contains the process: two processes may probe a host at the same time.
+    with CableLab(f"doctor-{os.getpid()}") as cable:
+        return handful(cable.initiator, cable.responder, rate=100_000.0, grace_ms=50, seconds=20.0)
+
+
+class NoText(Enum):
+    """Why a file has no text."""
+
+    ABSENT = "is not there"
+    REFUSED = "cannot be read by this user"
+    NO_SYS = "cannot be read, because /sys is not mounted"
+
+
+_MENDS = {
+    NoText.ABSENT: "natgauge doctor, on the machine itself, outside of containers",
+    NoText.REFUSED: "sudo natgauge doctor",
+    NoText.NO_SYS: "mount -t sysfs sysfs /sys",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The host to check; tests use a simulated host.
+
+    Attributes:
+        prove: sends frames over a cable; None = not tried.
+        gateways: names or paths of the gateways that it is checked for; empty = all.
+    """
+
+    root: Path = Path("/")
+    release: str = field(default_factory=lambda: os.uname().release)
+    prove: Callable[[], StreamCounts] | None = send_over_a_cable
+    find: Callable[[str], str | None] = programs.find_of_devices
+    has: Callable[[str], bool] = has_module
+    gateways: tuple[str, ...] = ()
+
+    def path(self, path: str) -> Path:
+        """Return where a path of the host is."""
+        return self.root / path.lstrip("/")
+
+    def read(self, path: str) -> str | NoText:
+        """Return the text of a file, stripped, or why there is none."""
+        try:
+            return self.path(path).read_text().strip()
+        except (FileNotFoundError, NotADirectoryError):
+            # Every kernel has this folder in its /sys.
+            hidden = path.startswith("/sys/") and not self.path("/sys/devices").exists()
+            return NoText.NO_SYS if hidden else NoText.ABSENT
+        except (OSError, ValueError):
+            return NoText.REFUSED
+
+
+def unknown(name: str, path: str, why: NoText) -> Finding:
+    """Return the finding of a check that could not read what it depends on."""
+    return Finding(name, "warning", f"not known: {path} {why.value}", _MENDS[why])
 
 
 def examine(host: Host | None = None) -> list[Finding]:
@@ -101,36 +163,37 @@ def _jit(host: Host) -> Iterator[Finding]:
     elif value is NoText.ABSENT and host.read("/proc/sys/net/core/netdev_max_backlog") is NoText.ABSENT:
         # The kernel shows settings of the whole machine in its first network namespace only.
         yield Finding("BPF JIT", "ok", "not known in this network namespace: the setting is the machine's")
-    elif value == "2":
-        yield Finding("BPF JIT", "warning", "compiles with debug output", "sysctl -w net.core.bpf_jit_enable=1")
     else:
-        yield Finding(
-            "BPF JIT", "warning", "programs are interpreted, many times slower", "sysctl -w net.core.bpf_jit_enable=1"
-        )
+        what = "compiles with debug output" if value == "2" else "programs are interpreted, many times slower"
+        yield Finding("BPF JIT", "warning", what, "sysctl -w net.core.bpf_jit_enable=1")
 
 
 def _engine(host: Host) -> Iterator[Finding]:
     for name in _PROGRAMS:
         try:
-            path = programs.find(name)
-        except HostError:
-            yield Finding(name, "missing", programs.not_found(name), "make setup")
-            continue
-        try:
-            answer = run_shell(partial(_printing_version, path), _VERSION_SECONDS, f"{path}")
+            answer = _version(name)
         except NatgaugeError as error:
             yield Finding(name, "missing", str(error), "make setup")
-        except OSError as error:
-            yield Finding(name, "missing", f"{path} does not run: {error.strerror}", "make setup")
         else:
-            if answer is None:
-                what = f"{path} did not end within {_VERSION_SECONDS:g} s"
-                yield Finding(name, "missing", what, "make setup")
-            elif answer.status:
-                yield Finding(name, "missing", f"{path} ended with exit status {answer.status}", "make setup")
-            else:
-                yield Finding(name, "ok", f"{answer.stdout.strip()} at {path}")
+            yield Finding(name, "ok", answer)
     yield from _frames(host)
+
+
+def _version(name: str) -> str:
+    """Return the version that a program of natgauge prints, and its path; HostError: it does not run."""
+    try:
+        path = programs.find(name)
+    except HostError:
+        raise HostError(programs.not_found(name)) from None
+    try:
+        answer = run_shell(partial(_printing_version, path), _VERSION_SECONDS, f"{path}")
+    except OSError as error:
+        raise HostError(f"{path} does not run: {error.strerror}") from error
+    if answer is None:
+        raise HostError(f"{path} did not end within {_VERSION_SECONDS:g} s")
+    if answer.status:
+        raise HostError(f"{path} ended with exit status {answer.status}")
+    return f"{answer.stdout.strip()} at {path}"
 
 
 def _printing_version(program: Path, out: int, err: int) -> subprocess.Popen[bytes]:
@@ -262,9 +325,8 @@ def _memory(host: Host) -> Iterator[Finding]:
         what = f"{mib} MiB available: enough for about {millions} million connections of a NAT44 on this machine"
         yield Finding("memory", "ok", what)
     else:
-        yield Finding(
-            "memory", "warning", f"only {mib} MiB available", "end what you do not need; see: ps -e --sort -rss"
-        )
+        what = f"only {mib} MiB available"
+        yield Finding("memory", "warning", what, "end what you do not need; see: ps -e --sort -rss")
 
 
 def _conntrack(host: Host) -> Iterator[Finding]:
@@ -309,7 +371,6 @@ def _packages(host: Host) -> Iterator[Finding]:
 
 
 def _recipe(name_or_path: str | Path) -> Recipe:
-    """The recipe, with the files that it names."""
     recipe = load(name_or_path)
     for part in recipe.of_devices(1):
         refuse_absent_files(part)
@@ -340,26 +401,22 @@ def _ports(host: Host) -> Iterator[Finding]:
         except OSError:
             continue
         if features is None:
-            yield Finding(
-                f"port {name}", "warning", "the kernel does not report its XDP features", f"ethtool -i {name}"
-            )
+            what = "the kernel does not report its XDP features"
+            yield Finding(f"port {name}", "warning", what, f"ethtool -i {name}")
         elif drivers.Features.BASIC in features:
             yield Finding(f"port {name}", "ok", "its driver has XDP: it could be a port of the wire lab")
         else:
-            what = "its driver has no XDP: it cannot be a port of the wire lab"
-            yield Finding(f"port {name}", "ok", what)
+            yield Finding(f"port {name}", "ok", "its driver has no XDP: it cannot be a port of the wire lab")
 
 
 def _leftovers(_host: Host) -> Iterator[Finding]:
     try:
         labs = cleanup.status()
         strays, ownerless = cleanup.find_strays(), cleanup.ownerless()
-    except HiddenLabsError as error:
-        yield Finding("leftovers", "warning", str(error), "sudo natgauge doctor")
-        return
     except HostError as error:
         # Cleaning does not touch what it cannot read.
-        yield Finding("leftovers", "warning", str(error), error.mend or None)
+        mend = "sudo natgauge doctor" if isinstance(error, HiddenLabsError) else error.mend or None
+        yield Finding("leftovers", "warning", str(error), mend)
         return
     dead = [f"lab {lab.name}" for lab in labs if lab.state == "left behind"]
     dead += [f"namespace {name}" for name in ownerless]
@@ -371,13 +428,79 @@ def _leftovers(_host: Host) -> Iterator[Finding]:
         yield Finding("leftovers", "ok", "no killed run left anything")
 
 
+def _privileges(_host: Host) -> Iterator[Finding]:
+    absent = capabilities.missing(*capabilities.MEASURING)
+    if capabilities.in_user_namespace():
+        yield Finding("capabilities", "missing", capabilities.USER_NAMESPACE, "sudo natgauge doctor")
+    elif absent:
+        what = f"this process lacks {capabilities.described(absent)}"
+        mend = f"sudo natgauge doctor; in a container: {capabilities.container_options(absent)}"
+        yield Finding("capabilities", "missing", what, mend)
+    elif rare := capabilities.missing(*capabilities.PROCESSES):
+        what = f"this process lacks {capabilities.described(rare)}, which a few gateways have"
+        mend = f"sudo natgauge doctor; in a container: {capabilities.container_options(rare)}"
+        yield Finding("capabilities", "warning", what, mend)
+    else:
+        yield Finding("capabilities", "ok", f"this process has {', '.join(capabilities.MEASURING)}")
+
+
+def _writable(host: Host) -> Iterator[Finding]:
+    # Docker mounts settings of the kernel read-only without --privileged.
+    try:
+        read_only = os.statvfs(host.path("/proc/sys")).f_flag & os.ST_RDONLY
+    except OSError as error:
+        yield Finding("/proc/sys", "missing", f"/proc/sys: {error.strerror}", "mount -t proc proc /proc")
+        return
+    if read_only:
+        what = "read-only, as in a container: a device cannot be made to forward"
+        yield Finding("/proc/sys", "missing", what, "mount -o remount,rw /proc/sys, or docker run --privileged")
+    else:
+        yield Finding("/proc/sys", "ok", "can be written")
+
+
+def _process_limits(_host: Host) -> Iterator[Finding]:
+    try:
+        limits.refuse_lacking()
+    except HostError as error:
+        yield Finding("limits", "missing", str(error), "natgauge doctor, in an environment that has it")
+    else:
+        yield Finding("limits", "ok", "enough open files and threads")
+
+
+def _kernel_threads(host: Host) -> Iterator[Finding]:
+    # Placement `isolated` gives them a priority.
+    if capabilities.shows_kernel_threads(host.root):
+        yield Finding("kernel threads", "ok", "/proc shows them")
+    else:
+        what = "a PID namespace, as a container has it, does not show them: placement isolated cannot be used"
+        yield Finding("kernel threads", "warning", what, "docker run --pid=host; until then use --placement shared")
+
+
+def _quotas(host: Host) -> Iterator[Finding]:
+    groups = ControlGroups(host.root)
+    quota, memory, processes = groups.cpu_quota(), groups.memory_limit(), groups.most_processes()
+    if quota is not None:
+        stopped = groups.throttling()
+        what = (
+            f"a CPU quota permits {with_noun(f'{quota:g}', 'cores')}, and has stopped this group "
+            f"{with_noun(stopped.times, 'times')}, for {stopped.seconds:.1f} s: trials that it stops are INVALID, and "
+            "rates may be too low"
+        )
+        yield Finding("CPU quota", "warning", what, "remove the quota (docker: --cpus; Kubernetes: limits.cpu)")
+    else:
+        yield Finding("CPU quota", "ok", "there is none")
+    bounds = [] if memory is None else [f"{memory >> 20} MiB of memory"]
+    bounds += [] if processes is None else [f"{processes} processes and threads"]
+    yield Finding("control group", "ok", f"permits {', '.join(bounds)}" if bounds else "sets no other limits")
+
+
 _CHECKS: Final[tuple[Callable[[Host], Iterator[Finding]], ...]] = (
     _kernel,
-    finding.privileges,
-    finding.writable,
-    finding.process_limits,
-    finding.kernel_threads,
-    finding.quotas,
+    _privileges,
+    _writable,
+    _process_limits,
+    _kernel_threads,
+    _quotas,
     _btf,
     _jit,
     _engine,

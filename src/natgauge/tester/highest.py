@@ -21,8 +21,7 @@ from natgauge.delays import Delays
 from natgauge.errors import UsageError
 from natgauge.host import programs
 from natgauge.host.machine import cpu_model, facts
-from natgauge.tester.cable import LEAST_CONNECTIONS, MOST_CONNECTIONS, CableTester, FrameKind
-from natgauge.tester.cable_lab import CableLab
+from natgauge.tester.cable import LEAST_CONNECTIONS, MOST_CONNECTIONS, CableLab, CableTester, FrameKind
 
 #: Number of measurements on a host that is always disturbed, after which the best is stored permanently.
 DISTURBED_ENOUGH: Final = 3
@@ -100,7 +99,6 @@ def _remembered(entry: object) -> _Remembered | None:
 
 
 def _cache_key(profile: FrameKind, sender_cpus: Sequence[int], connections: int) -> str:
-    """Return a key of everything that a highest rate depends on."""
     engine = hashlib.sha256(programs.find("natgauge-engine").read_bytes()).hexdigest()[:16]
     parts = (platform.node(), platform.release(), cpu_model(), _machine_settings(), engine, *map(str, sender_cpus))
     timed = "variation" if profile.variation else "delays" if profile.delays else "no delays"

@@ -222,7 +222,6 @@ def _sent(here: PortState, far: PortState) -> StreamCounts:
 
 
 def _of_counts(counts: Sequence[tuple[str, str, StreamCounts]]) -> Finding:
-    """Return what the frames sent from port to port show."""
     ways = ", ".join(
         f"{sent.received_frames} of {sent.offered_frames} from {here} to {far}" for here, far, sent in counts
     )
@@ -243,7 +242,6 @@ def _of_counts(counts: Sequence[tuple[str, str, StreamCounts]]) -> Finding:
 
 @contextmanager
 def _locked(*states: PortState) -> Iterator[None]:
-    """Use ports as their only user."""
     with ExitStack() as taken:
         for state in states:
             lock = port_lock(state.name, None)
@@ -322,7 +320,6 @@ def _attach(routes: IPRoute, index: int, program: int) -> None:
 
 
 def _load() -> int:
-    """Descriptor of a program that passes all frames."""
     code, licence = ctypes.create_string_buffer(_PASS), ctypes.create_string_buffer(b"GPL")
     asked = struct.pack("IIQQ", _TYPE_XDP, len(_PASS) // 8, ctypes.addressof(code), ctypes.addressof(licence))
     program, _ = bpf(_PROG_LOAD, asked)

@@ -32,8 +32,15 @@ from natgauge.host import programs
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.paired.slices import LEAD_FRAMES
 from natgauge.statistics.rounds import estimate_over_rounds
-from natgauge.tester.cable import Cable, CableFigures, CableTester, FloorShare, FrameKind, untranslated_request
-from natgauge.tester.cable_lab import CableLab
+from natgauge.tester.cable import (
+    Cable,
+    CableFigures,
+    CableLab,
+    CableTester,
+    FloorShare,
+    FrameKind,
+    untranslated_request,
+)
 from natgauge.tester.highest import cable_name
 from natgauge.words import FAMILIES, QUANTITIES, Quantity, Transport
 

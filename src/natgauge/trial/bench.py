@@ -42,17 +42,15 @@ from natgauge.tester.cable import FrameKind
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
 from natgauge.trial import external
 from natgauge.trial.connection_log import ConnectionLog, refuse_long_log
-from natgauge.trial.dropped import accepted_by, causes
-from natgauge.trial.forwarding import NotForwardedError
+from natgauge.trial.forwarding import NotForwardedError, accepted_by, causes
 from natgauge.trial.lab_measurer import (
     DEVICE_ABILITIES,
     OF_TABLE,
-    TESTER_ABILITIES,
     LabMeasurer,
     Recorder,
     SliceRounds,
+    abilities_with,
 )
-from natgauge.trial.observer import Observer, Silent, Unread
 from natgauge.trial.planned import (
     Planned,
     checked,
@@ -63,6 +61,7 @@ from natgauge.trial.planned import (
     refuse_unlike_queries,
     refuse_unused,
 )
+from natgauge.trial.protocols import Observer, Silent, Unread
 from natgauge.trial.requests import TrialConstants, refuse_stateless
 from natgauge.trial.rounds import NO_SEARCH, CostRounds, TimedFrames, forwarding_of, reasons_not_timed
 from natgauge.trial.server import FarSide, refuse_unanswered, settings_of_kind
@@ -159,11 +158,13 @@ class Bench(Setup):
     @property
     def abilities(self) -> frozenset[Ability]:
         """Abilities of a measurer on this bench, as far as lab and recipe decide them."""
-        abilities = TESTER_ABILITIES | (DEVICE_ABILITIES if self.lab.devices else external.abilities(self.lab.external))
-        abilities |= {Ability.OWN_DELAYS} if self.lab.virtual else set()
-        abilities |= set() if self.reasons_not_timed() else {Ability.COSTS}
-        abilities |= set() if self.lab.server is None else {Ability.REAL_SERVER}
-        return abilities | ({Ability.BACKGROUND} if self.lab.ground.background is not None else set())
+        abilities = abilities_with(
+            own=self.lab.virtual,
+            background=self.lab.ground.background is not None,
+            costs=not self.reasons_not_timed(),
+            server=self.lab.server is not None,
+        )
+        return abilities | (DEVICE_ABILITIES if self.lab.devices else external.abilities(self.lab.external))
 
     def plan(self, metric: str, choices: Mapping[str, object], *, varied: bool = False) -> Planned:
         """Plan a procedure for this bench.

@@ -18,8 +18,7 @@ from natgauge.gateways.logging_ways import LoggingWay
 from natgauge.labs.contract import Device
 from natgauge.log_counts import LogCounts, LogError
 from natgauge.readings import Readings
-from natgauge.trial.listed_connections import MOST_LOGGED, ListedConnection, listed
-from natgauge.trial.log_join import join
+from natgauge.trial.log_join import MOST_LOGGED, ListedConnection, join, listed
 
 #: A log with a line for each connection that has not grown for this long has ended.
 _COMPLETE_SECONDS: Final = 0.05

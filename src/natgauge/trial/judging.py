@@ -26,7 +26,6 @@ class Sign:
     means: str
 
     def __str__(self) -> str:
-        """As a sentence."""
         return f"{self.segments} {self.means}"
 
 
@@ -89,7 +88,6 @@ def _background_remarks(phase2: Mapping[Direction, StreamCounts]) -> list[str]:
 
 
 def _query_remarks(trial: Trial) -> list[str]:
-    """Remarks on management queries that the device did not answer."""
     queries = None if trial.result is None else trial.result.ports.initiator.queries
     if queries is None or queries.answered >= queries.sent:
         return []
@@ -107,7 +105,6 @@ def _source_remarks(trial: Trial) -> list[str]:
 
 
 def _message_remarks(streams: Iterable[StreamCounts]) -> list[str]:
-    """Remarks on the messages that were lost, where frames are followed by reactions."""
     return [
         f"{counts.lost} of {counts.offered_frames} exchanges of messages were not completed right and in time "
         f"({'; '.join(map(_arrived, counts.messages))}; {counts.late} late)"

@@ -20,14 +20,21 @@ from natgauge.measurer import Ability, CountAt, Measurer, OutlastingError, TearD
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial import forwarding
-from natgauge.trial.churn_count import kept_seconds, needed_seconds, with_expected
-from natgauge.trial.command_retries import CommandRetries, SilentControlsError
 from natgauge.trial.connection_log import ConnectionLog
+from natgauge.trial.controls import CommandRetries, SilentControlsError, kept_seconds, needed_seconds, with_expected
 from natgauge.trial.judging import judged, signs_of
-from natgauge.trial.observer import Observer, Silent
-from natgauge.trial.pacing import Pacing, learned, pacing
-from natgauge.trial.protocols import DeviceControl, OwnDelays, Place, ServerControl
-from natgauge.trial.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds, pause_ms, with_pauses
+from natgauge.trial.protocols import DeviceControl, Observer, OwnDelays, Place, ServerControl, Silent
+from natgauge.trial.requests import (
+    SLACK_SECONDS,
+    Pacing,
+    Requests,
+    TrialConstants,
+    learned,
+    longest_seconds,
+    pacing,
+    pause_ms,
+    with_pauses,
+)
 from natgauge.trial.trial_run import NOT_OURS, Own, TrialRun, emptied, meter_of
 from natgauge.trial_record import record_of
 from natgauge.trials import Direction, Period, Phase2Plan, Trial, TrialPlan
@@ -61,6 +68,12 @@ MOST_SILENT: Final = 5
 FILLED_SHARE: Final = 0.9
 #: Seconds before each further check whether a device that cannot be restarted has recovered: it may boot by itself.
 RECHECK_SECONDS: Final = (1.0, 5.0, 20.0)
+
+
+def abilities_with(*, own: bool, background: bool, costs: bool, server: bool) -> frozenset[Ability]:
+    """Return the abilities with any device, where there are the tester's own delays, IPv6, slices and a real server."""
+    has = {Ability.OWN_DELAYS: own, Ability.BACKGROUND: background, Ability.COSTS: costs, Ability.REAL_SERVER: server}
+    return TESTER_ABILITIES | {ability for ability, there in has.items() if there}
 
 
 class Recorder(Protocol):
@@ -155,23 +168,22 @@ class LabMeasurer(Measurer):
             meter=None if self.settings.power_command is None else meter_of(self.settings.power_command),
             sleep=self.sleep,
             clock=time.monotonic,
+            log=self.log,
         )
-        self.trial_run.log = self.log
 
     @property
     def abilities(self) -> frozenset[Ability]:
         """Abilities in addition to plain trials with this device."""
-        device = self.device
-        abilities = TESTER_ABILITIES | (set() if self.own is None else {Ability.OWN_DELAYS})
-        abilities |= set() if self.settings.background is None else {Ability.BACKGROUND}
-        abilities |= set() if self.slice_rounds is None else {Ability.COSTS}
-        abilities |= set() if self.server is None else {Ability.REAL_SERVER}
-        if device is None:
-            return abilities
-        lacking = (set() if device.empties else {Ability.EMPTY_TIMED}) | (
-            set() if device.counts else {Ability.WATCH_COUNT}
+        abilities = abilities_with(
+            own=self.own is not None,
+            background=self.settings.background is not None,
+            costs=self.slice_rounds is not None,
+            server=self.server is not None,
         )
-        return abilities | (DEVICE_ABILITIES - lacking)
+        if self.device is None:
+            return abilities
+        of_table = {Ability.EMPTY_TIMED: self.device.empties, Ability.WATCH_COUNT: self.device.counts}
+        return abilities | DEVICE_ABILITIES - {ability for ability, has in of_table.items() if not has}
 
     @property
     def highest_rate(self) -> float:
@@ -361,7 +373,6 @@ class LabMeasurer(Measurer):
                 self.trial_run.perform(opening, request)
 
     def _learn(self, trial: Trial) -> None:
-        """Store properties of this trial that later trials use."""
         plan = trial.plan
         # The state of a device after a failed restart is not known.
         half_way = bool(trial.readings.device_error) and trial.restart is not None

@@ -6,25 +6,206 @@ Pure: it uses no clock, no lab and no engine. The tester's own list says which c
 
 from __future__ import annotations
 
+import math
 import re
+import struct
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
-from typing import Final
+from itertools import chain, islice
+from typing import Final, NamedTuple
 
 from natgauge.gateways.ipfix_lines import SESSION_EVENTS
 from natgauge.log_counts import LogCounts
 from natgauge.statistics.order_statistics import percentile
-from natgauge.trial.listed_connections import (
-    BINDING,
-    BLOCK,
-    SAME_SECONDS,
-    SESSION,
-    Blocks,
-    Endpoint,
-    ListedConnection,
-    SubscribersBlock,
-)
+
+#: The most connections whose log is compared: their list and their log take about 1.5 GiB.
+MOST_LOGGED: Final = 1 << 22
+#: An entry of the engine's list (engine/src/connections.rs).
+_ENTRY: Final = struct.Struct(">QHHHH16s16s16s")
+_LEARNED, _TAKEN_OVER = 1, 2
+
+#: Time within which an outside port that two subscribers had cannot be told apart: clocks of logs and of complaints
+#: have seconds (RFC 6302 section 2).
+SAME_SECONDS: Final = 1.0
+
+#: Kinds of records: of a connection, of an outside port of an inside one (RFC 8158: BIB), and of a block of them. A log
+#: may have each kind of the same connection.
+SESSION: Final = 1
+BINDING: Final = 2
+BLOCK: Final = 4
+
+#: Address in 16 octets, and port.
+Endpoint = tuple[bytes, int]
+
+
+@dataclass(slots=True)
+class ListedConnection:
+    """A connection that the tester opened.
+
+    Attributes:
+        due: time at which the frame that opens it was due, s since 1970.
+        outside: its outside source; None = the tester does not know it.
+        expected: whether the log must have it, True where the Responder received its opening.
+        named: True where a record is of it, also one with wrong values.
+        found: kinds of right records of it, bits of `SESSION`, `BINDING` and `BLOCK`.
+    """
+
+    due: float
+    source: Endpoint
+    destination: Endpoint
+    outside: Endpoint | None
+    expected: bool
+    named: bool = False
+    found: int = 0
+
+
+def listed(octets: bytes, *, all_learned: bool, has_ports: bool = True) -> list[ListedConnection]:
+    """Return the connections of the engine's list, each four tuple once.
+
+    Args:
+        all_learned: whether every opening arrived, so that also those whose entry was taken over must be in the log.
+        has_ports: whether the destination's port identifies a connection: with ICMP it is a sequence number.
+    """
+    connections: dict[tuple[Endpoint, Endpoint], ListedConnection] = {}
+    for due, port, remote_port, outside_port, known, source, destination, outside in _ENTRY.iter_unpack(octets):
+        ends = (source, port), (destination, remote_port if has_ports else 0)
+        expected = known == _LEARNED or (known == _TAKEN_OVER and all_learned)
+        seen = (outside, outside_port) if known == _LEARNED else None
+        if ends in connections:
+            connections[ends].expected |= expected
+        else:
+            connections[ends] = ListedConnection(due / 1e9, *ends, seen, expected)
+    return list(connections.values())
+
+
+class SubscribersBlock(NamedTuple):
+    """Outside ports of a subscriber.
+
+    Attributes:
+        port: the inside port whose they are; None = every one.
+        at: time of the record, s since 1970; None = not known.
+    """
+
+    subscriber: bytes
+    port: int | None
+    outside: bytes
+    first: int
+    last: int
+    at: float | None
+
+    def precedes(self, due: float) -> bool:
+        """Whether its record is surely older than a connection that was due at this time, s since 1970."""
+        return self.at is not None and self.at < due - SAME_SECONDS
+
+
+class Blocks:
+    """The blocks that records gave to subscribers, and the connections of a trial that they cover."""
+
+    def __init__(self, connections: Iterable[ListedConnection]) -> None:
+        self._taken: list[SubscribersBlock] = []
+        self._known: dict[tuple[bytes, int | None], list[tuple[Endpoint, ListedConnection]]] = {}
+        self._unknown: dict[tuple[bytes, int | None], list[ListedConnection]] = {}
+        #: When the first was due, and those without a record of their session, in the order of opening: by inside port
+        #: and outside port, and by inside port those whose outside port is not known.
+        self._waiting: dict[tuple[object, ...], tuple[float, deque[ListedConnection]]] = {}
+        for connection in connections:
+            for key in ((connection.source[0], None), connection.source):
+                if connection.outside is None:
+                    self._unknown.setdefault(key, []).append(connection)
+                else:
+                    self._known.setdefault(key, []).append((connection.outside, connection))
+        for those in self._known.values():
+            those.sort(key=_outside)
+
+    def take(self, block: SubscribersBlock) -> list[ListedConnection]:
+        """Return the connections that a block covers, as far as their outside sources are known.
+
+        Of those that are not known, with churn, it covers all of its subscriber. The number of its ports is no bound: a
+        port is given again when a connection has expired, and can be of several connections to different destinations.
+
+        Blocks are given as connections open, so one that covers none is wrong, or of an earlier trial: each trial has
+        the same four tuples.
+        """
+        self._taken.append(block)
+        covered = [*self._seen(block), *self._unknown.get(block[:2], [])]
+        return [] if block.precedes(min(map(_due, covered), default=0.0)) else covered
+
+    def take_one(self, block: SubscribersBlock) -> tuple[ListedConnection | None, bool]:
+        """Return the next connection of a port without a record of its session, and whether the port had any by then.
+
+        Records of sessions do not always name the destination: there is one of each all the same.
+        """
+        self._taken.append(block)
+        if block[:4] not in self._waiting:
+            self._waiting[block[:4]] = _queue(self._seen(block))
+        if block[:2] not in self._waiting:
+            self._waiting[block[:2]] = _queue(self._unknown.get(block[:2], []))
+        had_any = False
+        for first, waiting in (self._waiting[block[:4]], self._waiting[block[:2]]):
+            had_any |= math.isfinite(first) and not block.precedes(first)
+            while waiting and waiting[0].found & SESSION:
+                waiting.popleft()
+            if waiting and not block.precedes(waiting[0].due):
+                return waiting.popleft(), True
+        return None, had_any
+
+    def _seen(self, block: SubscribersBlock) -> list[ListedConnection]:
+        """Those that the tester saw from the ports of a block."""
+        whose = self._known.get(block[:2], [])
+        low = bisect_left(whose, (block.outside, block.first), key=_outside)
+        high = bisect_right(whose, (block.outside, block.last), key=_outside)
+        return [connection for _, connection in whose[low:high]]
+
+    def shared(self) -> int:
+        """Number of blocks with ports that another subscriber's block had within a second, or at a time not known."""
+        number, outside, last = 0, b"", -1
+        # Those of each subscriber, at times not known and at known ones: one port can have many of one subscriber.
+        given: dict[bytes, tuple[list[SubscribersBlock], list[SubscribersBlock]]] = {}
+        for block in sorted(self._taken, key=lambda block: (block.outside, block.first)):
+            if block.outside != outside or block.first > last:
+                outside, last = block.outside, -1
+                given = {}
+            number += any(
+                other.last >= block.first
+                for subscriber, (untimed, timed) in given.items()
+                if subscriber != block.subscriber
+                for other in chain(untimed, timed if block.at is None else _within_a_second(timed, block.at))
+            )
+            untimed, timed = given.setdefault(block.subscriber, ([], []))
+            if block.at is None:
+                untimed.append(block)
+            else:
+                insort(timed, block, key=_time)
+            last = max(last, block.last)
+        return number
+
+
+def _due(connection: ListedConnection) -> float:
+    return connection.due
+
+
+def _queue(connections: Iterable[ListedConnection]) -> tuple[float, deque[ListedConnection]]:
+    waiting = deque(sorted(connections, key=_due))
+    return (waiting[0].due if waiting else math.inf), waiting
+
+
+def _time(block: SubscribersBlock) -> float:
+    return block.at or 0.0
+
+
+def _within_a_second(blocks: list[SubscribersBlock], at: float) -> Iterator[SubscribersBlock]:
+    """Those of the blocks, in the order of their times, that were given within a second."""
+    first, end = bisect_right(blocks, at - SAME_SECONDS, key=_time), bisect_left(blocks, at + SAME_SECONDS, key=_time)
+    return islice(blocks, first, end)
+
+
+def _outside(known: tuple[Endpoint, ListedConnection]) -> Endpoint:
+    return known[0]
+
 
 #: Octets of a line that could not be read, as an example.
 _SHOWN: Final = 100
@@ -49,36 +230,37 @@ def join(  # noqa: PLR0913 - the log, and what is known of it
         timed: False = the times of the log and of the tester are of clocks that cannot be compared.
         ignored: of lines that `pattern` does not match and that are not unreadable; None = each of them is.
     """
-    return _Join(connections, pattern, grace, has_ports=has_ports, timed=timed).of(log, stalls, ignored)
+    return _Join(list(connections), pattern, grace, has_ports, timed).of(log, stalls, ignored)
 
 
+@dataclass(slots=True)
 class _Join:
-    """Counts of one log."""
+    """Counts of one log.
 
-    def __init__(
-        self,
-        connections: Iterable[ListedConnection],
-        pattern: re.Pattern[str],
-        grace: float,
-        *,
-        has_ports: bool,
-        timed: bool,
-    ) -> None:
-        self._pattern, self._grace, self._timed = pattern, grace, timed
-        self._has_ports = has_ports
-        self._listed = list(connections)
-        #: Connections by source and destination; and by the latter's address alone, where records name only that.
-        self._connections: dict[bool, dict[tuple[Endpoint, Endpoint], list[ListedConnection]]] = {}
-        self._blocks: Blocks | None = None
-        self._wrong = self._duplicate = self._late = self._ambiguous = 0
-        self._names_outside = self._has_fractions = False
-        self._delays: list[float] = []
-        self._users: dict[tuple[Endpoint, Endpoint], tuple[bytes, float]] = {}
+    Attributes:
+        ends: connections by source and destination; and by the latter's address alone, where records name only that.
+    """
+
+    connections: list[ListedConnection]
+    pattern: re.Pattern[str]
+    grace: float
+    has_ports: bool
+    timed: bool
+    ends: dict[bool, dict[tuple[Endpoint, Endpoint], list[ListedConnection]]] = field(default_factory=dict)
+    blocks: Blocks | None = None
+    wrong: int = 0
+    duplicate: int = 0
+    late: int = 0
+    ambiguous: int = 0
+    names_outside: bool = False
+    has_fractions: bool = False
+    delays: list[float] = field(default_factory=list)
+    users: dict[tuple[Endpoint, Endpoint], tuple[bytes, float]] = field(default_factory=dict)
 
     def of(self, log: str, stalls: Sequence[tuple[float, float]], ignored: re.Pattern[str] | None) -> LogCounts:
         records, unparsed, first = 0, 0, ""
         for line in log.splitlines():
-            found = self._pattern.search(line)
+            found = self.pattern.search(line)
             if found is None and ignored is not None and ignored.search(line):
                 continue
             if found is None or not self._take(found.groupdict()):
@@ -86,38 +268,35 @@ class _Join:
                 first = first or line[:_SHOWN]
             else:
                 records += 1
-        expected = [connection for connection in self._every() if connection.expected]
+        expected = [connection for connection in self.connections if connection.expected]
         lost = [connection.due for connection in expected if not connection.named]
         return LogCounts(
             connections=len(expected),
             records=records,
             octets=len(log.encode()),
             lost=len(lost),
-            wrong=self._wrong,
-            duplicate=self._duplicate,
-            late=self._late,
+            wrong=self.wrong,
+            duplicate=self.duplicate,
+            late=self.late,
             excused=sum(any(begin <= due <= end for begin, end in stalls) for due in lost),
             unparsed=unparsed,
             unparsed_line=first,
-            ambiguous=self._ambiguous + (0 if self._blocks is None else self._blocks.shared()),
-            outside_named=self._names_outside if records else "outside" in self._pattern.groupindex,
+            ambiguous=self.ambiguous + (0 if self.blocks is None else self.blocks.shared()),
+            outside_named=self.names_outside if records else "outside" in self.pattern.groupindex,
             delay_p50_ms=self._delay(50),
             delay_p999_ms=self._delay(99.9),
         )
 
-    def _every(self) -> Iterator[ListedConnection]:
-        return iter(self._listed)
-
     def _delay(self, percent: float) -> float | None:
         """Return a percentile of the delays in ms; None = no record has a time, or all times are whole seconds."""
-        return percentile(self._delays, percent) * 1000 if self._has_fractions else None
+        return percentile(self.delays, percent) * 1000 if self.has_fractions else None
 
     def _between(self, source: Endpoint, destination: Endpoint, *, names_port: bool) -> list[ListedConnection]:
         """Return the connections between two ends; without a name of its port, to any port of the destination."""
-        names_port &= self._has_ports
-        if (known := self._connections.get(names_port)) is None:
-            known = self._connections[names_port] = {}
-            for each in self._listed:
+        names_port &= self.has_ports
+        if (known := self.ends.get(names_port)) is None:
+            known = self.ends[names_port] = {}
+            for each in self.connections:
                 end = each.destination if names_port else (each.destination[0], 0)
                 known.setdefault((each.source, end), []).append(each)
         return known.get((source, destination if names_port else (destination[0], 0)), [])
@@ -128,15 +307,17 @@ class _Join:
             source, named = _endpoint(record["source"], record.get("source_port")), record.get("outside")
             port = record.get("outside_port") or record.get("source_port")
             outside = None if named is None else _endpoint(named, port)
-            at = _seconds(record) if self._timed else None
+            at = _seconds(record) if self.timed else None
             if record.get("destination") is None:
                 block = _block(record, source, outside, at)
                 is_session = block.port is not None and record.get("event") in SESSION_EVENTS
-                return self._take_session(block) if is_session else self._take_block(block)
+                take = self._take_session if is_session else self._take_block
+                take(block)
+                return True
             destination = _endpoint(record["destination"], record.get("destination_port"))
         except ValueError:
             return False
-        self._names_outside |= outside is not None
+        self.names_outside |= outside is not None
         those = self._between(source, destination, names_port=record.get("destination_port") is not None)
         if at is not None and those and at < those[0].due - SAME_SECONDS:
             # Every trial has the same four tuples: this one came late, from an earlier trial.
@@ -147,9 +328,9 @@ class _Join:
             _note(fresh, SESSION)
             self._time(fresh.due, at)
         elif right:
-            self._duplicate += 1
+            self.duplicate += 1
         else:
-            self._wrong += 1
+            self.wrong += 1
             meant = next((each for each in those if not each.named), None)
             if meant is not None:
                 meant.named = True
@@ -157,52 +338,50 @@ class _Join:
             self._use(outside, destination, source[0], those[0].due if at is None else at)
         return True
 
-    def _take_session(self, port: SubscribersBlock) -> bool:
-        """Count a record of one connection that names its outside port and no destination; it is readable."""
+    def _take_session(self, port: SubscribersBlock) -> None:
+        """Count a record of one connection that names its outside port and no destination."""
         fresh, is_known = self._known_blocks().take_one(port)
         if fresh is not None:
             _note(fresh, SESSION)
             self._time(fresh.due, port.at)
         elif is_known:
-            self._duplicate += 1
+            self.duplicate += 1
         else:
-            self._wrong += 1
-        return True
+            self.wrong += 1
 
-    def _take_block(self, block: SubscribersBlock) -> bool:
-        """Count a record of all connections that one subscriber has on some outside ports; it is readable."""
+    def _take_block(self, block: SubscribersBlock) -> None:
+        """Count a record of all connections that one subscriber has on some outside ports."""
         kind = BLOCK if block.port is None else BINDING
         covered = self._known_blocks().take(block)
         fresh = [connection for connection in covered if not connection.found & kind]
         if fresh:
             self._time(min(connection.due for connection in fresh), block.at)
         elif covered:
-            self._duplicate += 1
+            self.duplicate += 1
         else:
-            self._wrong += 1
+            self.wrong += 1
         for connection in fresh:
             _note(connection, kind)
-        return True
 
     def _known_blocks(self) -> Blocks:
-        self._names_outside = True
-        if self._blocks is None:
-            self._blocks = Blocks(self._every())
-        return self._blocks
+        self.names_outside = True
+        if self.blocks is None:
+            self.blocks = Blocks(self.connections)
+        return self.blocks
 
     def _time(self, due: float, at: float | None) -> None:
         if at is not None:
-            self._has_fractions |= not at.is_integer()
+            self.has_fractions |= not at.is_integer()
             delay = at - due
-            self._delays.append(delay)
-            self._late += delay > self._grace
+            self.delays.append(delay)
+            self.late += delay > self.grace
 
     def _use(self, outside: Endpoint, remote: Endpoint, subscriber: bytes, at: float) -> None:
         """Note who had an outside tuple, and count one that another subscriber had just before."""
-        earlier = self._users.get((outside, remote))
+        earlier = self.users.get((outside, remote))
         if earlier is not None and earlier[0] != subscriber and abs(at - earlier[1]) < SAME_SECONDS:
-            self._ambiguous += 1
-        self._users[outside, remote] = subscriber, at
+            self.ambiguous += 1
+        self.users[outside, remote] = subscriber, at
 
 
 def _note(connection: ListedConnection, kind: int) -> None:

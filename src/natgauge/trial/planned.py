@@ -130,14 +130,8 @@ def refuse_unlike_queries(metric: str, first_port: int, last_port: int) -> None:
 _OCTETS_PER_CONNECTION: Final = 8
 
 
-def refuse_large(  # noqa: PLR0913 - what is demanded, and of whom, by keyword
-    recipe: Recipe,
-    device: Device | None,
-    demand: DeviceDemand,
-    *,
-    stores: bool,
-    own_processes: bool,
-    groups: ControlGroups | None = None,
+def refuse_large(
+    recipe: Recipe, device: Device | None, demand: DeviceDemand, *, stores: bool, own_processes: bool
 ) -> None:
     """Refuse a demand that the device's machine, or the memory limit of natgauge's own control group, cannot hold.
 
@@ -147,7 +141,7 @@ def refuse_large(  # noqa: PLR0913 - what is demanded, and of whom, by keyword
     needed = octets_needed(recipe, demand, {}, {})
     if device is not None:
         refuse_short_memory(recipe, demand, needed, device.machine.free_octets())
-    left = (groups or ControlGroups()).memory_left()
+    left = ControlGroups().memory_left()
     charged = demand.least_held * _OCTETS_PER_CONNECTION if stores else 0
     if device is not None and device.machine.has_tester_files and own_processes:
         charged += needed

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protocols of the parts that the measurer uses: the lab, the device, a real server, the tester's own delays."""
+"""Protocols of the parts that the measurer uses: the lab, the device, a real server, who hears of progress."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from natgauge.agreement.generated import Progress
 from natgauge.delays import Delays
 from natgauge.labs.contract import Device, LabCounters, Port
+from natgauge.procedures.kit.events import Event
+from natgauge.setup.setup import SilentStages, Stages
 from natgauge.table_memory import ObjectCaches
 from natgauge.words import Placement
 
@@ -113,3 +116,33 @@ class OwnDelays(Protocol):
 
     def __call__(self, rate: float, seconds: float, *, batch: int, variation: bool) -> Delays:
         """Send at `rate` frames/s for `seconds`, up to `batch` frames together; `variation`: differences, too."""
+
+
+class Observer(Stages, Protocol):
+    """Receives progress. Its methods must return quickly and never raise."""
+
+    def running(self, progress: Progress) -> None:
+        """The engine reports the progress of the present trial."""
+
+    def event(self, event: Event) -> None:
+        """A trial of a procedure starts or has ended."""
+
+
+class Silent(SilentStages):
+    """Ignores all progress."""
+
+    def running(self, progress: Progress) -> None:
+        """Ignore the progress."""
+
+    def event(self, event: Event) -> None:
+        """Ignore the event."""
+
+
+class Unread:
+    """A recorder that discards trials. Neighbour devices use it, because their trials are not part of the result."""
+
+    def add_trial(self, trial: Mapping[str, object]) -> None:
+        """Discard the trial."""
+
+    def add_round(self, comparison_round: Mapping[str, object]) -> None:
+        """Discard the round."""

@@ -73,7 +73,6 @@ class FreshLabs(Generic[BenchT]):
         self.has_lab = False
 
     def __enter__(self) -> Self:
-        """Make the first lab and start its device."""
         with ExitStack() as undo:
             undo.push(self.__exit__)
             self._set_up(1)

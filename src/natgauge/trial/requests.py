@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert a procedure's trial plan to the engine's request: frames, ports and addresses."""
+"""Convert a procedure's trial plan to the engine's request: frames, ports, addresses, and the pacing of the senders.
+
+In `shared` placement the device processes a whole batch before the sender continues, so a batch of a slow device looks
+like a stall of the sender. In other placements a sender catches up after a stall only a little faster than its rate:
+sent at once, the late frames would overflow the ring before the device.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal
 
 from natgauge.agreement.generated import (
     AddressRange,
@@ -32,17 +37,25 @@ from natgauge.agreement.generated import (
     TrialLimits,
     TrialRequest,
 )
-from natgauge.agreement.trial import frame_of, nominal_seconds
+from natgauge.agreement.trial import LEAST_STALL_SECONDS, frame_of, nominal_seconds
 from natgauge.errors import UsageError
 from natgauge.ethernet import BROADCAST_EVERY, QUERY_OCTETS
 from natgauge.figure_text import in_full
 from natgauge.gateways.port_sets import PortSets
 from natgauge.labs.contract import Addresses, Port
 from natgauge.modifiers import QUERY_SECONDS, Modifiers
+from natgauge.procedures.kit.result.delay_statistics import ABOVE_WORST_CASE
 from natgauge.setup.traffic import TrafficPlan
-from natgauge.trial.pacing import Pacing, watched_bound
-from natgauge.trials import LONGEST_PHASE_SECONDS, Phase2Plan, TrialPlan
-from natgauge.words import Address, Family, Query, Side
+from natgauge.trials import (
+    LEAST_WATCHED_SECONDS,
+    LONGEST_PHASE_SECONDS,
+    MOST_TOGETHER,
+    Phase2Plan,
+    Trial,
+    TrialPlan,
+    together,
+)
+from natgauge.words import Address, Family, Placement, Query, Side
 
 #: Seconds, in addition to twice its nominal length, after which a trial is aborted.
 SLACK_SECONDS: Final = 60.0
@@ -146,7 +159,9 @@ class Requests:
             connections=plan.connections,
             order=plan.order,
             frame=self._frame(plan),
-            phase1=_phase1(plan, pace, grace) if plan.has_phase1 else None,
+            phase1=None
+            if not plan.has_phase1
+            else Phase1(rate=plan.phase1_rate, grace_ms=grace, catch_up_percent=pace.phase1_catch_up_percent),
             gap_ms=0 if plan.phase2 is None else _GAP_MS,
             phase2=None if plan.phase2 is None else _phase2(plan, plan.phase2, pace, grace),
             background=self._background(plan),
@@ -169,7 +184,7 @@ class Requests:
         if answer is not None:
             shares = {"aaaa_share": plan.aaaa_share or None, "cached_share": plan.cached_share or None}
             frame = frame.model_copy(update={"resolved": True, "answer": str(answer), **shares})
-        return frame_of(frame, plan)
+        return frame_of(frame, plan.close, plan.request_octets, half_open=plan.half_open)
 
     def _background(self, plan: TrialPlan) -> Background | None:
         if plan.foreground_share >= 1 or self.constants.background is None:
@@ -292,10 +307,6 @@ def _range(addresses: Addresses) -> AddressRange:
     return AddressRange(first=str(addresses.first), last=str(addresses.last), embedded=addresses.embedded)
 
 
-def _phase1(plan: TrialPlan, pace: Pacing, grace_ms: int) -> Phase1:
-    return Phase1(rate=plan.phase1_rate, grace_ms=grace_ms, catch_up_percent=pace.phase1_catch_up_percent)
-
-
 def _phase2(plan: TrialPlan, phase2: Phase2Plan, pace: Pacing, grace_ms: int) -> Phase2:
     """Frames of each direction from rate and seconds; "once" is one frame per connection (RFC 9693 section 4.6)."""
     initiator = responder = None
@@ -363,3 +374,87 @@ def refuse_stateless(initiator: Family, responder: Family, *, translated: bool, 
             "stateless: this device replaces the Initiator's source, so it keeps connections; leave stateless out",
             at="stateless",
         )
+
+
+#: A CPU that did nothing of its task for longer than this was disturbed. These are the gaps the engine starts to count
+#: at: a sender is never without work, a watched CPU is sampled more coarsely. Where a ring before the device would be
+#: full sooner, or the device needs longer for a single frame, the sender's follows.
+STALL_BOUND_SECONDS: Final[Mapping[Literal["sender", "watched"], float]] = {"sender": 0.001, "watched": 0.005}
+#: Batches that the device could have worked off at its rate while a sender did nothing: that was a stall. A search
+#: doubles its rates, so an overloaded device needs twice the time for one.
+STALL_BATCHES: Final = 10
+#: No device needs longer for a frame: where rates are low, it is the sender that was woken late.
+LONGEST_FRAME_SECONDS: Final = 0.01
+#: Sending that took this many times its nominal length was held up by the device.
+HELD_UP: Final = 1.5
+#: Percent of the rate at which senders catch up. Below 80 % of the device's capacity that causes no loss, and it ends
+#: before the end of most trials.
+CATCH_UP_PERCENT: Final = 125
+#: The same for a phase 1 that only prepares, at half of the device's capacity: its last frame may be late.
+PREPARING_CATCH_UP_PERCENT: Final = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Pacing:
+    """Batches and stalls of one trial.
+
+    Attributes:
+        batch: frames of a batch, 1 to 64.
+        phase1_catch_up_percent: highest rate after a stall, in percent of the intended rate; None = no limit.
+        phase2_catch_up_percent: like `phase1_catch_up_percent`, for phase 2.
+    """
+
+    batch: int
+    stall_seconds: float
+    phase1_catch_up_percent: int | None = None
+    phase2_catch_up_percent: int | None = None
+
+
+def pacing(plan: TrialPlan, placement: Placement, ring: int | None = None, known_rate: float | None = None) -> Pacing:
+    """Return the pacing of a trial; the ring is that before each core of the device, in frames, None = not known."""
+    usual = STALL_BOUND_SECONDS["sender"]
+    if placement != "shared":
+        stall_seconds = usual if ring is None else _until_full(plan, ring, usual)
+        phase1 = CATCH_UP_PERCENT if plan.phase2 is None else PREPARING_CATCH_UP_PERCENT
+        return Pacing(MOST_TOGETHER, stall_seconds, phase1, CATCH_UP_PERCENT)
+    # Of all directions of phase 2, or of phase 1 where there is no phase 2.
+    rate = plan.phase1_rate if plan.phase2 is None else plan.phase2.initiator_rate + plan.phase2.responder_rate
+    device = rate if known_rate is None else min(rate, known_rate)
+    batch = 1 if plan.single_frames else together(device)
+    return Pacing(batch, max(usual, min(STALL_BATCHES * batch / device, LONGEST_FRAME_SECONDS)))
+
+
+def watched_bound(plan: TrialPlan) -> float:
+    """Return the seconds after which a pause of a device's core counts as a stall.
+
+    In a trial with timed frames, a shorter stall must not decide the worst case alone. So the bound is the time in
+    which the share of frames above the worst case's percentile falls due, within 2 to 5 ms.
+    """
+    usual = STALL_BOUND_SECONDS["watched"]
+    if not plan.record_delays:
+        return usual
+    seconds = plan.connections / plan.phase1_rate if plan.phase2 is None else plan.phase2.seconds
+    return min(max(ABOVE_WORST_CASE * (seconds - plan.delays_from_seconds), LEAST_WATCHED_SECONDS), usual)
+
+
+def learned(known_rate: float | None, trial: Trial) -> float | None:
+    """Return the highest rate of the device in overloaded trials, frames/s of all directions; None = not known.
+
+    Disturbances only lower the rate, so the highest of several trials counts.
+    """
+    streams = [trial.phase1] if trial.plan.phase2 is None else list(trial.phase2.values())
+    nominal = max((counts.nominal_seconds for counts in streams), default=0.0)
+    busy = max((counts.busy_seconds for counts in streams), default=0.0)
+    if not nominal or busy < HELD_UP * nominal:
+        return known_rate
+    return max(known_rate or 0.0, sum(counts.offered_frames for counts in streams) / busy)
+
+
+def _until_full(plan: TrialPlan, ring: int, usual: float) -> float:
+    """Return the seconds in which the frames of a direction fill the ring, with room for one batch."""
+    rates = [plan.phase1_rate] if plan.has_phase1 else []
+    if plan.phase2 is not None:
+        step = 1.0 if plan.phase2.step is None else max(plan.phase2.step.share, 1.0)
+        rates += [rate * step for rate in (plan.phase2.initiator_rate, plan.phase2.responder_rate)]
+    room = max(ring - MOST_TOGETHER, ring / 2)
+    return max(min(usual, room / max(rates)), LEAST_STALL_SECONDS)

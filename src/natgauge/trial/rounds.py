@@ -31,8 +31,7 @@ from natgauge.other_traffic import OtherTraffic
 from natgauge.paired.ratios import work_of_block
 from natgauge.paired.slices import LEAD_FRAMES, HotSpot, RoundPlan, TimedRound
 from natgauge.setup.cell import cell_of
-from natgauge.tester.cable import untranslated_request
-from natgauge.tester.cable_lab import CableLab
+from natgauge.tester.cable import CableLab, untranslated_request
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.lab_measurer import LabMeasurer, Recorder
 from natgauge.trials import TrialPlan
@@ -215,7 +214,6 @@ class CostRounds:
         start_forwarding: Callable[[TimedFrames, str], LabMeasurer],
         made: ExitStack,
     ) -> None:
-        """Plan the rounds; the labs are made for the first round."""
         self._frames = frames
         self._cpu = cpu
         self._start_forwarding = start_forwarding
@@ -242,7 +240,6 @@ class CostRounds:
         return replace(done, hot_spots=hot_spots(sampling.stacks, _established_seconds(done, plan.frames)))
 
     def _make_references(self) -> None:
-        """Make plain forwarding and a cable for the frames of each address family, once."""
         for frames in self._frames[len(self._references) :]:
             cable = self._made.enter_context(CableLab(_lab_name(f"cable-{frames.family}")))
             self._references.append((self._start_forwarding(frames, _lab_name(f"plain-{frames.family}")), cable))

@@ -20,11 +20,10 @@ from natgauge.labs.contract import Addresses, Device, Lab, Link
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.setup.traffic import AddressPlan, TrafficPlan, make_plan
-from natgauge.tester.cable_lab import CableLab
+from natgauge.tester.cable import CableLab
 from natgauge.trial.lab_measurer import LabMeasurer
-from natgauge.trial.observer import Unread
 from natgauge.trial.planned import Planned
-from natgauge.trial.protocols import ServerControl
+from natgauge.trial.protocols import ServerControl, Unread
 from natgauge.words import OUTSIDE_PORTS, PROOF_SHARE, TESTER, Address, Family
 
 #: A server listens on each of its addresses, with a socket for each of its cores.
@@ -77,7 +76,6 @@ class FarSide:
         self._played = Gateway(far_side.load(name).with_variables(variables), home)
 
     def __enter__(self) -> Self:
-        """Start the server, and wait until it is ready."""
         self._played.prepare(DeviceDemand(connections=1, phase1_seconds=1.0))
         try:
             self._played.start()

@@ -28,9 +28,8 @@ from natgauge.log_counts import LogCounts, LogError
 from natgauge.power import Energy, EnergyOfTrial, Meter
 from natgauge.readings import Readings
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
-from natgauge.trial.churn_count import counted
-from natgauge.trial.command_retries import CommandRetries
 from natgauge.trial.connection_log import ConnectionLog, LoggedTrial, logged_trial
+from natgauge.trial.controls import CommandRetries, counted
 from natgauge.trial.protocols import DeviceControl, Place, ServerControl
 from natgauge.trials import Restart, Trial, TrialPlan
 
@@ -58,7 +57,6 @@ class _EngineTime:
             self._phase2_began = self._began + progress.seconds
 
     def since(self, progress: Progress) -> float:
-        """Return the seconds since this line, which was taken, was printed."""
         return self._clock() - (self._began + progress.seconds)
 
 
@@ -193,11 +191,8 @@ class TrialRun:
             return self._performed(plan, request, logged, keeps)
 
     def _performed(self, plan: TrialPlan, request: TrialRequest, logged: LoggedTrial, keeps: float | None) -> Trial:
-        count_before = emptied(self.device, self.asking)
-        if plan.settle_seconds:
-            self.sleep(plan.settle_seconds)
-        logged.begin()
-        faults_before = self._faults()
+        count_before = self._emptied(plan, logged)
+        faults_before = {} if self.device is None else self.asking(self.device.faults)
         refused_before = self._refused()
         memory_before = self._memory(request)
         before = self._lab_state()
@@ -246,10 +241,7 @@ class TrialRun:
     def _perform_periods(
         self, plan: TrialPlan, request: TrialRequest, ended: Callable[[Trial], None], logged: LoggedTrial
     ) -> None:
-        count_before = emptied(self.device, self.asking)
-        if plan.settle_seconds:
-            self.sleep(plan.settle_seconds)
-        logged.begin()
+        count_before = self._emptied(plan, logged)
         state, periods, number = self._lab_state(), 1 if plan.phase2 is None else plan.phase2.periods, 0
         times, pause, overrun = _EngineTime(self.clock), request.gap_ms / 1000, 0.0
 
@@ -287,6 +279,14 @@ class TrialRun:
         # Connections open before the first period, and their list is written after the last.
         last = self.run(logged.request, report)
         period(last, None, *logged.compared(last))
+
+    def _emptied(self, plan: TrialPlan, logged: LoggedTrial) -> int | None:
+        """Empty the device's table, then its log; return its count, as `emptied`."""
+        count = emptied(self.device, self.asking)
+        if plan.settle_seconds:
+            self.sleep(plan.settle_seconds)
+        logged.begin()
+        return count
 
     def reading_seconds(self) -> float:
         """Read device and lab as after a period, and return how long that takes, in s."""
@@ -343,16 +343,9 @@ class TrialRun:
         self, request: TrialRequest, act: Callable[[], object], seconds: float
     ) -> tuple[TrialResult, Restart, str]:
         """Run a trial with a restart; the last value is the error of a device that did not become ready again."""
-        result, restarting = self._run_acting(request, act, seconds)
+        with RestartInTrial(act, seconds) as restarting:
+            result = self.run(request, self._telling(restarting))
         return result, restarting.ended(), restarting.said
-
-    def _run_acting(
-        self, request: TrialRequest, act: Callable[[], object], seconds: float
-    ) -> tuple[TrialResult, RestartInTrial]:
-        """Run a trial, and act at a time of phase 2."""
-        with RestartInTrial(act, seconds) as timed:
-            result = self.run(request, self._telling(timed))
-        return result, timed
 
     def _telling(self, taker: _EngineTime | RestartInTrial) -> Callable[[Progress], None]:
         """Return what hears the engine's lines: it passes each to `taker`, and then on."""
@@ -362,9 +355,6 @@ class TrialRun:
             self.progress(progress)
 
         return report
-
-    def _faults(self) -> Mapping[str, int]:
-        return {} if self.device is None else self.asking(self.device.faults)
 
     def _refused(self) -> Mapping[str, int]:
         return {} if self.server is None else self.server.refused()

@@ -40,8 +40,8 @@ from natgauge.setup.setup import Player
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
-from natgauge.trial.observer import Silent
 from natgauge.trial.planned import Planned
+from natgauge.trial.protocols import Silent
 from natgauge.trial.question import ask
 from natgauge.words import Placement
 

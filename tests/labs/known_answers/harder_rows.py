@@ -42,7 +42,7 @@ from natgauge.inputs.measuring_types import SearchError
 from natgauge.metrics.shared_figures import HELD_FIGURE, SHARE_FIGURE, TRIAL_SECONDS
 from natgauge.procedures.kit.measure.delay_metrics import MOST_STALLED
 from natgauge.procedures.kit.search.queues import most_share, wait_limit
-from natgauge.trial.pacing import STALL_BOUND_SECONDS
+from natgauge.trial.requests import STALL_BOUND_SECONDS
 from natgauge.trials import LAG_SHARE, Phase2Plan
 from natgauge.words import Verdict
 

@@ -39,7 +39,7 @@ from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
 from natgauge.records.measurement import Result
 from natgauge.setup.traffic.plan import FIRST_SOURCE_PORT
 from natgauge.statistics.trend import FALSE_ALARM
-from natgauge.trial.pacing import STALL_BOUND_SECONDS
+from natgauge.trial.requests import STALL_BOUND_SECONDS
 from natgauge.trials import LAG_SHARE, Direction, Phase2Plan
 from natgauge.words import Verdict
 

@@ -16,8 +16,7 @@ from tests.plans import OneTrial, PlanOfTrial
 
 from natgauge.agreement import generated, process
 from natgauge.host.cpus import usable_cpus
-from natgauge.tester.cable import BEYOND_REACH, SAFE_SHARE, untranslated_request
-from natgauge.tester.cable_lab import CableLab
+from natgauge.tester.cable import BEYOND_REACH, SAFE_SHARE, CableLab, untranslated_request
 from natgauge.trial.judging import judged
 from natgauge.trials import Phase2Plan, phase2_of
 from natgauge.verdicts import Limits

@@ -17,7 +17,7 @@ from natgauge.agreement.generated import InitiatorStream, Phase1, Phase2, Stream
 from natgauge.agreement.process import run
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.procedures.kit.result.frame_counts import lost_share
-from natgauge.trial import pacing
+from natgauge.trial import requests
 from natgauge.trials import Direction, Phase2Plan
 from natgauge.verdicts import Limits, judge
 from natgauge.words import Verdict
@@ -159,4 +159,4 @@ def test_a_sender_that_makes_up_for_stalls_slowly_overflows_no_ring(lab: NetnsLa
     """What fell due in a stall left at once, more than the ring holds: every disturbed trial was INVALID."""
     assert lost_in_phase1(lab, None) > RING
     # The device's core may be taken away by the host, too.
-    assert any(lost_in_phase1(lab, pacing.CATCH_UP_PERCENT) == 0 for _ in range(ATTEMPTS))
+    assert any(lost_in_phase1(lab, requests.CATCH_UP_PERCENT) == 0 for _ in range(ATTEMPTS))

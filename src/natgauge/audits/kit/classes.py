@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
-from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.examiner import ALONE, Examiner, compete, rival_of
 from natgauge.audits.kit.flows import Flow, is_same, is_tcp, lone_packet
 from natgauge.audits.kit.observations import AloneError, NotSeenError
 from natgauge.audits.kit.packets import SYN, Endpoint, Packet
-from natgauge.audits.kit.rivals import ALONE, compete, rival_of
 from natgauge.words import Address
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
@@ -169,7 +168,6 @@ class _Clash:
 
     @property
     def flows(self) -> int:
-        """Number of all flows."""
         return 2 * len(self.pairs)
 
     @property
@@ -205,14 +203,10 @@ def _clash(examiner: Examiner, rival: Address, first: Endpoint, second: Endpoint
         for mapped in (flow.mapped, other.mapped):
             if mapped in ours and mapped in theirs and ours[mapped].inside != theirs[mapped].inside:
                 return _Clash(ours[mapped], theirs[mapped].inside, pairs)
-        if number >= _LEAST_PAIRS and _have_shown(number, (*ours, *theirs)):
+        seen = (*ours, *theirs)
+        if number >= _LEAST_PAIRS and (_room(seen) > _WIDE_RANGE or _would_clash(number, seen)):
             break
     return _Clash(None, None, pairs)
-
-
-def _have_shown(pairs: int, seen: Sequence[Endpoint]) -> bool:
-    """Whether so many pairs of flows would show a clash of ports that are chosen at random, or could not show it."""
-    return _room(seen) > _WIDE_RANGE or _would_clash(pairs, seen)
 
 
 def _would_clash(pairs: int, seen: Sequence[Endpoint]) -> bool:
@@ -303,7 +297,8 @@ def ports(examiner: Examiner) -> PortsSeen:
         has_others = False
     overloads = overloaded.shared is not None
     entropy: float | None = entropy_of(pairs)
-    kind: PortClass | None = "contiguous" if _are_contiguous(pairs) else _BY_RANDOMNESS[are_random(pairs)]
+    contiguous = _share_of_one(_steps(outside for _, outside in pairs)) >= _CONTIGUOUS_SHARE
+    kind: PortClass | None = "contiguous" if contiguous else _BY_RANDOMNESS[are_random(pairs)]
     if sum(inside == outside for inside, outside in pairs) >= _PRESERVED_SHARE * len(pairs):
         kind, entropy = "preserving" if has_others else None, None
     # A port that a host did not ask for was assigned otherwise, even if another host has it.
@@ -311,7 +306,6 @@ def ports(examiner: Examiner) -> PortsSeen:
 
 
 def _steps(numbers: Iterable[int]) -> Counter[int]:
-    """Count the steps from one port to the next."""
     return Counter((after - before) % 65536 for before, after in pairwise(numbers))
 
 
@@ -341,12 +335,7 @@ def are_random(pairs: Sequence[tuple[int, int]]) -> bool | None:
     return True if share >= _RANDOM_SHARE and rows < _ROWS_SHARE and len(pairs) >= _LEAST_FLOWS else None
 
 
-def _are_contiguous(pairs: Sequence[tuple[int, int]]) -> bool:
-    return _share_of_one(_steps(outside for _, outside in pairs)) >= _CONTIGUOUS_SHARE
-
-
 def _share_of_one(counted: Counter[int]) -> float:
-    """Return the share of the most frequent step."""
     return counted.most_common(1)[0][1] / counted.total()
 
 

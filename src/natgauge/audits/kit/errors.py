@@ -9,8 +9,16 @@ from typing import Final, Literal
 
 from natgauge.audits.kit.examiner import PATIENCE_SECONDS, Examiner
 from natgauge.audits.kit.flows import Flow, lone_packet
-from natgauge.audits.kit.packets import ACK, Endpoint, ErrorMessage, Packet, TcpSegment, make_error, make_packet
-from natgauge.audits.kit.pcapng import CapturedFrame
+from natgauge.audits.kit.packets import (
+    ACK,
+    CapturedFrame,
+    Endpoint,
+    ErrorMessage,
+    Packet,
+    TcpSegment,
+    make_error,
+    make_packet,
+)
 from natgauge.words import Address
 
 ErrorKind = Literal["port unreachable", "host unreachable", "too big", "time exceeded"]

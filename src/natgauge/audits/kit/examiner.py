@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an examination does with a gateway: open flows, send along them, try to enter, and see what arrives."""
+"""What an examination does with a gateway: open flows, send along them, try to enter, compete, and see what arrives."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from typing import Any, Final
 from natgauge.audits.kit.flows import Flow, SequenceNumber, after_syn, is_same, is_tcp, lone_packet
 from natgauge.audits.kit.hosts import HostBlocks, InsideHosts
 from natgauge.audits.kit.network import sides
-from natgauge.audits.kit.observations import NotSeenError, Observations, UntranslatedError
-from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, Endpoint, Packet, embedded
-from natgauge.audits.kit.pcapng import CapturedFrame
+from natgauge.audits.kit.observations import AloneError, NotSeenError, Observations, UntranslatedError
+from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, CapturedFrame, Endpoint, Packet, embedded
 from natgauge.words import Address, Side, Transport
 
 #: A frame that does not arrive is sent again, because the host may stall or lose a frame.
@@ -78,7 +77,6 @@ class Examiner(Observations):
     _every: frozenset[Address] = frozenset()
 
     def __post_init__(self) -> None:
-        """Take the inside hosts of the network."""
         self.inside = InsideHosts(self.every_host[: self.teams])
         self._every = frozenset(self.every_host)
 
@@ -384,3 +382,51 @@ class Examiner(Observations):
             return ""
         # A gateway that ends connections itself acknowledges the last FIN before its receiver does.
         return "" if self.sends(flow, ACK, up=up, since=since) else "the last ACK"
+
+
+#: Why an examination that needs a rival has no verdict. Two hosts on one source port compete only if the gateway gives
+#: them one outside address; behind a pool of addresses the second host can have another one.
+ALONE: Final = "no other inside host had its outside address, so no two hosts competed for a port"
+#: Hosts whose flow may be refused before the search ends: each takes as long as all tries of a frame.
+_MOST_REFUSED: Final = 2
+
+
+def rival_of(
+    examiner: Examiner, own: Endpoint, outside: Address, remote: Endpoint, transport: Transport | None = None
+) -> Flow | None:
+    """Open flows of other inside hosts from the source port of an inside endpoint until one has its outside address.
+
+    Args:
+        transport: their transport; None = the examiner's.
+
+    Returns:
+        The flow that has this address; None = no host has it.
+    """
+    examiner.host(1)
+    refusals: list[NotSeenError] = []
+    for host in examiner.inside.rivals(own.address, outside):
+        try:
+            flow = examiner.open(Endpoint(host, own.port), remote, transport)
+        except UntranslatedError:
+            # It took no time.
+            examiner.inside.is_refused(host)
+            continue
+        except NotSeenError as error:
+            examiner.inside.is_refused(host)
+            refusals.append(error)
+            if len(refusals) < _MOST_REFUSED:
+                continue
+            raise
+        if flow.mapped.address == outside:
+            return flow
+    if refusals:
+        raise refusals[0]
+    return None
+
+
+def compete(examiner: Examiner, flow: Flow, remote: Endpoint) -> Flow:
+    """Return a flow of another inside host from the source port of this flow, with its outside address."""
+    found = rival_of(examiner, flow.inside, flow.mapped.address, remote)
+    if found is None:
+        raise AloneError(f"{flow.inside} had {flow.mapped} outside; {ALONE}")
+    return found

@@ -13,17 +13,18 @@ from typing import Final, NamedTuple, Protocol
 
 from natgauge.audits.kit.flows import described
 from natgauge.audits.kit.packets import (
+    FORGOTTEN,
     ICMP,
     ICMPV6,
     TCP,
     UDP,
+    CapturedFrame,
     Packet,
     checksummed,
     has_right_header,
     is_right,
     read_packet,
 )
-from natgauge.audits.kit.pcapng import FORGOTTEN, CapturedFrame
 from natgauge.errors import UnreachableError
 from natgauge.words import Address, Side
 

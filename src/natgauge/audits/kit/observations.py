@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from natgauge.audits.kit.network import Network, PortTraffic
-from natgauge.audits.kit.pcapng import CapturedFrame
+from natgauge.audits.kit.packets import CapturedFrame
 from natgauge.words import Transport
 
 _T = TypeVar("_T")

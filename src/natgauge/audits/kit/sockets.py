@@ -117,7 +117,6 @@ class PacketSockets:
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
-        """Open the sockets."""
         for side, port in self._ports.items():
             try:
                 self._sockets[side] = self._opened(port, wanted=True)

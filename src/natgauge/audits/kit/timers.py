@@ -23,11 +23,10 @@ from itertools import cycle
 from typing import Final
 
 from natgauge.audits.kit.errors import error_about, received
-from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.examiner import Examiner, rival_of
 from natgauge.audits.kit.flows import Flow, is_same
 from natgauge.audits.kit.observations import NotSeenError
 from natgauge.audits.kit.packets import ACK, RST, SYN, Packet, TcpSegment, UdpSegment
-from natgauge.audits.kit.rivals import rival_of
 from natgauge.words import Address, Transport
 
 _RATIO: Final = 1.05

@@ -21,12 +21,11 @@ from natgauge.audits.kit.classes import (
 )
 from natgauge.audits.kit.crowd import CROWD, MANY, Crowd
 from natgauge.audits.kit.errors import error_about, quoting
-from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.examiner import ALONE, Examiner, compete
 from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import Endpoint, ErrorMessage
-from natgauge.audits.kit.requirement import CGN, Finding, requires
-from natgauge.audits.kit.rivals import ALONE, compete
+from natgauge.audits.requirements import CGN, Finding, requires
 
 _MAPPING, _FILTERING, _OVERLOADING = Flows(MAPPING_FLOWS), Flows(3), Flows(MAPPING_FLOWS + OVERLOADING_FLOWS)
 #: Flows of hairpinning.

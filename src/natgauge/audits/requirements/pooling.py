@@ -11,7 +11,7 @@ from natgauge.audits.kit.crowd import CROWD, OLDER, Crowd, exhausted, open_all
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import TEAM, Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
-from natgauge.audits.kit.requirement import CGN, Finding, requires
+from natgauge.audits.requirements import CGN, Finding, requires
 from natgauge.figure_text import with_noun
 from natgauge.words import Address, Transport
 
@@ -75,7 +75,6 @@ def _examine(examiner: Examiner) -> Finding:
 
 @requires(_TEXT, (6888, "REQ-2", "MUST", "udp", "tcp"), flows=Flows(2 * _FLOWS), profiles=CGN)
 def _examine_all(examiner: Examiner) -> Finding:
-    """Require one address of a host for UDP and TCP together."""
     return _compared(examiner, *(("udp",) if examiner.transport == "udp" else ("udp", "tcp")))
 
 
@@ -83,7 +82,6 @@ def _examine_all(examiner: Examiner) -> Finding:
     "a host whose address has no port left gets no second address", (7857, "4", "SHOULD", "udp"), flows=CROWD, strain=2
 )
 def _examine_full(examiner: Examiner) -> Finding:
-    """Give one host more flows than its outside address has ports."""
     if not _examine(examiner)[0]:
         raise NotApplicableError("the gateway does not give each inside host one outside address")
     seen = examiner.once(exhausted)
@@ -94,7 +92,6 @@ def _examine_full(examiner: Examiner) -> Finding:
 
 
 def _refused(examiner: Examiner) -> Crowd:
-    """Return the crowd of a gateway that refused a flow."""
     seen = examiner.once(exhausted)
     if not seen.refused:
         raise NotSeenError(f"{seen.words}; none was refused")

@@ -14,7 +14,7 @@ from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import TCP, UDP, Endpoint, Packet, UdpSegment, make_packet
-from natgauge.audits.kit.requirement import CGN, Finding, requires
+from natgauge.audits.requirements import CGN, Finding, requires
 from natgauge.words import Address
 
 #: Of a PCP server (RFC 6887 section 19.1).

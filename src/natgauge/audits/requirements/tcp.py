@@ -18,8 +18,8 @@ from natgauge.audits.kit.flows import Flow, SequenceNumber, is_tcp
 from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.observations import NotSeenError, UntranslatedError
 from natgauge.audits.kit.packets import ACK, FIN, PSH, RST, SYN, Endpoint, ErrorMessage, Packet, TcpSegment, make_packet
-from natgauge.audits.kit.requirement import Finding, requires
 from natgauge.audits.kit.timers import BELOW
+from natgauge.audits.requirements import Finding, requires
 from natgauge.words import Address
 
 #: A gateway must not answer an unsolicited SYN for 6 s.

@@ -13,8 +13,8 @@ from natgauge.audits.kit.classes import OVERLOADING_FLOWS, PORT_FLOWS, filtering
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
-from natgauge.audits.kit.requirement import CGN, NO_FLOWS, Finding, Source, requires
 from natgauge.audits.kit.timers import TimerKind, TimerSeen
+from natgauge.audits.requirements import CGN, NO_FLOWS, Finding, Source, requires
 from natgauge.records.audit import Level
 
 _KINDS: Final = {kind.name: kind for kind in timers.TIMERS}
@@ -55,7 +55,6 @@ def _lived(every: Iterable[TimerSeen], chosen: float) -> bool:
 
 
 def _at_least(seconds: float, names: tuple[str, ...], examiner: Examiner) -> Finding:
-    """Compare the time-outs of these kinds with the seconds that a mapping must live."""
     every = [_seen(examiner, name) for name in names]
     lives = [seen.lives(seconds) for seen in every]
     if False in lives:

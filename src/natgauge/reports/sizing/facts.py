@@ -44,6 +44,8 @@ _NO_TABLE: Final = "find what refuses them (natgauge explain)"
 _OF_LOG: Final = "a faster program that writes the log, whose records were lost (natgauge explain)"
 #: What to change where a subscriber has more connections than its blocks have ports.
 _LARGER_BLOCKS: Final = "larger blocks, or more blocks for each subscriber"
+#: Placements of gateways that natgauge gives interfaces of the kernel's own.
+_WITHOUT_CARD: Final = frozenset[str]({"shared", "isolated"})
 #: The doubt of a capacity that more connections would raise.
 _OF_RANGES: Final = "range limited"
 
@@ -157,8 +159,8 @@ def _if_taken(sizing: Sizing) -> str:
 
 #: Which use of the directions was not measured, by the share of the frames in the busier direction.
 _CALCULATED: Final[Mapping[float, str]] = {
-    0.5: '"None up" is calculated, not measured: at least as many frames down as "up as down", at most twice as many.',
-    1.0: '"Up as down" is calculated, not measured: half as many frames down as "none up".',
+    0.5: "If no frames go up, cores carry at least as many down, and at most twice as many (calculated, not measured).",
+    1.0: "If as many frames go up as down, cores carry half as many down (calculated, not measured).",
 }
 
 
@@ -175,7 +177,7 @@ def _chosen_frames(sizing: Sizing, found: Sequence[Sizing]) -> list[str]:
     way = ways.get(busier, f"frames of {sizes}, {in_percent(busier)} of them in the busier direction")
     said, frames = [f"Measured with {way}."], frames_of(sizing)
     if math.isfinite(used.measured.upper):
-        both = '"Up as down" and "none up" are calculated from that.'
+        both = "What cores carry with as many frames up as down, or none up, is calculated from that."
         said.append(_CALCULATED.get(busier, both))
     if frames is not None and frames_of_all(found) is None:
         wire = in_bits(number(frames.wire * asked.number))
@@ -200,7 +202,7 @@ def _chosen_tables(sizing: Sizing) -> list[str]:
 
 
 def own_work(found: Sequence[Sizing]) -> Iterator[str]:
-    """Yield that rates contain the tester's own work, where it was done on the device's cores, with its share."""
+    """Yield what is in the rates, and what is not: the tester's own work, with its share, and that of a card."""
     names, shares = list[str](), list[float]()
     for name, sizing in zip(names_of(found), found, strict=True):
         rates = [result for result in _rates(sizing) if result.placement == "shared"]
@@ -214,6 +216,14 @@ def own_work(found: Sequence[Sizing]) -> Iterator[str]:
             f"The rates contain the tester's own work{part}, so the gateway alone carries somewhat more (placement "
             f"shared{of})."
         )
+    virtual = [
+        name
+        for name, sizing in zip(names_of(found), found, strict=True)
+        if any(result.placement in _WITHOUT_CARD for result in _rates(sizing))
+    ]
+    if virtual:
+        of = "" if len(virtual) == len(found) else f" of {enumerated(virtual)}"
+        yield f"No frame{of} went through a network card, whose driver takes time of the cores, too (not measured)."
 
 
 def _rates(sizing: Sizing) -> list[Result]:

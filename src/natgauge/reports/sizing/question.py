@@ -78,7 +78,8 @@ def _connections_of_all(found: Sequence[Sizing]) -> Iterator[str]:
     if asked.entries is not None and len(needed) == 1:
         entries = with_noun(figure_in_words(asked.least_entries), "table entries")
         own = found[0].asked.entries
-        each = f" (at least {in_full(own)} each)" if own != asked.connections else ""
+        why = f": those that it opens in {in_full(asked.kept)} s" if own == asked.opened and asked.kept else ""
+        each = f" (at least {in_full(own)} each{why})" if own != asked.connections else ""
         yield f"{entries}{each}{' or more' * asked.may_take_more}"
     if asked.new is not None:
         yield f"{with_noun(figure_in_words(float(exact(asked.new) * asked.number)), 'new connections/s')}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -87,24 +88,24 @@ def _limits(group: Sequence[Sizing]) -> str:
     every, leads = [_ends(sizing) for sizing in group], _is_of_cores(group[0])
     if not every[0]:
         return "No limit is known"
-    said = []
-    for at, (first, *others) in enumerate(zip(*every, strict=True)):
-        limits = [first, *others]
+    said, places = list[str](), Counter[bool]()
+    for at, limits in enumerate(zip(*every, strict=True)):
+        first, is_of_cores = limits[0], limits[0].ended in OF_CORES
         numbers = {_at(limit, sizing) for limit, sizing in zip(limits, group, strict=True)}
         # The verdict has those of the first limit.
         number = "" if len(numbers) > 1 or (leads and not at) else numbers.pop()
         if first.is_of_settings:
             number = f"{number or ', by its configured limit'} (whether memory lets it grow was not measured)"
+        # With the cores that all need, those limits are left that more cores do not raise.
+        with_all = leads and not is_of_cores
+        place = _ORDINALS[places[with_all]]
+        places[with_all] += 1
+        lead = "with as many cores as all need, " if with_all and place == _ORDINALS[0] else ""
+        limit = " limit" if place == _ORDINALS[0] else ""
         measured = " of what was measured" if not at and _is_open(group[0]) else ""
-        ordinal = f"the {_ORDINALS[at]}" if at else "the first limit"
-        is_of_cores = first.ended in OF_CORES
-        if not at:
-            # On more cores another limit may come first.
-            measurement = group[0].results[0]
-            cores = f" on {_cores_of(measurement)}" if is_of_cores and measurement.device_cores else ""
-        else:
-            cores = "" if is_of_cores else ", with any number of cores"
-        said.append(f"{SUBJECTS[first.ended]} are {ordinal}{measured}{cores}{number}")
+        is_on_cores = not at and is_of_cores and group[0].results[0].device_cores
+        cores = f" on {_cores_of(group[0].results[0])}" if is_on_cores else ""
+        said.append(f"{lead}{SUBJECTS[first.ended]} are the {place}{limit}{measured}{cores}{number}")
     lacking = _not_measured(group[0])
     return capital("; ".join([*said, f"{lacking} were not measured"] if lacking else said))
 

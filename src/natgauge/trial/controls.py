@@ -1,20 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device's own count in a phase 2 with churn, and the count that is expected."""
+"""Commands to a device during trials: their retries, and its own count in a phase 2 with churn.
+
+A connection may be lost while a command runs, or a command of the user may fail once. So a command that only reads, or
+whose repetition does no harm, is tried several times before it counts as failed.
+"""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from typing import Final
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeVar
 
 from natgauge.agreement.generated import TrialRequest
 from natgauge.agreement.trial import nominal_seconds
 from natgauge.churn import IDLE_DRAWS, Churn, CountInChurn, expected_count, kept_after
-from natgauge.errors import NatgaugeError
-from natgauge.trial.command_retries import CommandRetries
+from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError, UsageError
 from natgauge.trial.protocols import DeviceControl
 from natgauge.trial.requests import TrialConstants
 from natgauge.trials import Phase2Plan, Trial
+
+#: Seconds before each further try. A lost connection is made again at once; a machine under load may need longer.
+PAUSES: Final = (0.1, 0.5, 2.0)
+#: Seconds after which no further try begins: a command that hangs has a time limit of a minute or two of its own.
+MOST_SECONDS: Final = 30.0
+
+AnswerT = TypeVar("AnswerT")
+
+
+class SilentControlsError(BrokenError):
+    """The device's controls answered none of several tries."""
+
+
+@dataclass(slots=True)
+class CommandRetries:
+    """Runs commands of a device, and retries a command that fails.
+
+    Attributes:
+        clock: monotonic clock, seconds.
+    """
+
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    failures: list[str] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Begin a trial: `failures` are those of its own commands."""
+        self.failures.clear()
+
+    def __call__(self, command: Callable[[], AnswerT]) -> AnswerT:
+        """Return the answer of a command, from the first try that succeeds."""
+        latest = self.clock() + MOST_SECONDS
+        for pause in (*PAUSES, None):
+            try:
+                return command()
+            except (UsageError, NotEmptyError):
+                raise
+            except NatgaugeError as error:
+                self.failures.append(str(error))
+                if pause is None or self.clock() > latest:
+                    raise SilentControlsError(str(error)) from error
+            self.sleep(pause)
+        raise AssertionError("the last try answers or raises")
+
 
 #: Names of closing segments in recipes.
 _CLOSED_BY: Final = {"fin": "fin", "reset": "rst"}
