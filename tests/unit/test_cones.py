@@ -54,7 +54,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     ),
     "published": (8_860, "tables and their plans as files, and views of results in their shape"),
     "records": (3_720, "types of outcomes, also of a repetition as procedures return it, and their store"),
-    "reports": (20_390, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
+    "reports": (20_444, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
     "statistics": (640, "arithmetic; stands on nothing"),
     "stored": (48_400, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
     "spread": (52_180, "campaigns, and the workers that measure their repetitions"),
