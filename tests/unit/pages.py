@@ -7,9 +7,14 @@ import html
 import re
 
 
+def unmarked(page: str) -> str:
+    """A page without the marks of names that lines do not break."""
+    return re.sub(r'<span class="name">([^<]*)</span>', r"\1", page)
+
+
 def lines_of(page: str) -> list[str]:
     """Text of a page without its drawings, a line for each paragraph, row or heading."""
-    body = re.sub(r"<(style|script|svg)\b.*?</\1>", " ", page, flags=re.DOTALL)
+    body = re.sub(r"<(style|script|svg)\b.*?</\1>", " ", unmarked(page), flags=re.DOTALL)
     rows = re.split(r"</?(?:p|tr|h\d|li|summary|figcaption|caption|pre|div)\b[^>]*>", body)
     plain = (" ".join(html.unescape(re.sub(r"<[^>]+>", " ", row)).split()) for row in rows)
     return [row for row in plain if row]

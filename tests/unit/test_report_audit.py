@@ -88,11 +88,37 @@ def test_the_first_lines_say_that_no_time_out_was_tested_and_how_many_musts_have
     unseen = [requirement(f"REQ-{at}", "not seen", level=level) for at, level in enumerate(("MUST", "MUST", "SHOULD"))]
     waited = record(requirement(), *unseen, requirement("REQ-9", "not applicable"))
     hurried = waited.model_copy(update={"wait_seconds": 0.0, "gateway": "other"})
-    assert "No verdict on 4 more: 3 not seen (2 of level MUST), 1 not applicable." in audit.text([waited])
-    assert "(0 of" not in audit.text([record(requirement(), unseen[2])])
-    assert audit.text([hurried]).splitlines()[1] == "Time-outs were not tested (--wait 0)."
-    assert "Time-outs of other were not tested (--wait 0)." in audit.text([waited, hurried])
+    assert audit.text([waited]).splitlines()[0] == (
+        "Of 5 requirements mine meets 1 and fails none; no verdict on 4 (3 not seen: the audit cannot tell, 2 of them "
+        "MUST; 1 not applicable)."
+    )
+    assert "of them" not in audit.text([record(requirement(), unseen[2])]).splitlines()[0]
+    assert "no verdict" not in audit.text([record(requirement())]).splitlines()[0]
+    assert audit.text([hurried]).splitlines()[1] == "Time-outs were not tested (longest wait 0 s)."
+    # It is said once.
+    assert audit.text([hurried]).count("longest wait") == 1
+    assert "Time-outs of other were not tested (longest wait 0 s)." in audit.text([waited, hurried])
     assert "not tested" not in audit.text([waited])
+
+
+def test_what_a_gateway_must_do_and_does_not_is_named_once_with_all_that_require_it() -> None:
+    """Seen: of seven failed requirements of level MUST four were "4 more", and none had its subject."""
+    failed = [
+        requirement("REQ-1", "fails", text="one mapping"),
+        requirement("REQ-9", "fails", text="hairpinning"),
+        requirement("REQ-1", "fails", text="one mapping", rfc=5382, transport="tcp"),
+    ]
+    lines = audit.text([record(*failed, requirement("REQ-8", "fails", level="SHOULD"))]).splitlines()
+    assert lines[0].startswith("Of 4 requirements mine meets 0 and fails 4 (3 MUST, 1 SHOULD)")
+    assert lines[1] == (
+        "It fails 3 of level MUST: one mapping (RFC 4787 REQ-1 UDP, RFC 5382 REQ-1 TCP); hairpinning (RFC 4787 REQ-9 "
+        "UDP)."
+    )
+    assert lines[2] == "It fails 1 of level SHOULD: RFC 4787 REQ-8 (UDP)."
+    many = [requirement(f"REQ-{at}", "fails", text=f"text {at}") for at in range(1, 13)]
+    line = audit.text([record(*many)]).splitlines()[1]
+    assert "text 10 (RFC 4787 REQ-10 UDP)" in line
+    assert line.endswith("; 2 more.")
 
 
 def test_the_answer_says_at_its_top_which_transport_was_not_seen_and_why() -> None:

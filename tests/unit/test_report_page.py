@@ -22,6 +22,7 @@ from tests.unit.made_campaign import bell, campaign, rate, trial
 from tests.unit.made_comparisons import compared, estimate
 from tests.unit.made_results import keep, made
 from tests.unit.pages import lines_of as lines_of_page
+from tests.unit.pages import unmarked
 from tests.unit.simulated import Gateway
 
 from natgauge.cli import run
@@ -304,7 +305,7 @@ def test_a_cost_is_drawn_next_to_plain_forwarding_and_of_a_rate_alone_it_is_not_
 
 
 def test_no_line_of_a_page_ends_within_a_figure(written: Path) -> None:
-    text = html.unescape(written.read_text())
+    text = html.unescape(unmarked(written.read_text()))
     sentences = re.findall(r'<li class="[^"]*">([^<]*)</li>', text)
     assert any("\u00a0%" in each and "±\u00a0" in each for each in sentences)
     assert not [each for each in sentences if re.search(r"± \d|\d (?:%|[kM]\b|[kM]?bit)", each)]
@@ -371,7 +372,7 @@ def test_the_first_screen_has_costs_then_subscribers_and_then_what_explains_them
         False,
     ]
     assert first.index("A frame from") < first.index("x carries")
-    titles = re.findall("<h2>([^<]+)</h2>", first)
+    titles = re.findall("<h2>([^<]+)</h2>", unmarked(first))
     assert titles[:2] == [
         "Cost of a frame (work of the device), compared with nftables-nat44",
         "Subscribers (subscribers)",
@@ -889,20 +890,26 @@ def test_every_text_and_mark_has_the_contrast_that_wcag_requires(
         assert faint == []
 
 
+def sized(folder: Path, results: Sequence[Result], subscribers: int, connections: int) -> Path:
+    """The page of `size` on these results."""
+    for result in results:
+        keep(Store.create(folder, result.metric, result.gateway), result)
+    asked = ["--subscribers", str(subscribers), "--connections-each", str(connections), "--new-each", "2"]
+    run(["size", str(folder), *asked, "--mbit-each", "1", "--html", str(folder / "size.html")])
+    return folder / "size.html"
+
+
 @pytest.mark.parametrize("width", [390, 800])
 def test_what_decides_on_subscribers_is_seen_on_a_phone_without_scrolling_sideways(
     browser: Browser, tmp_path: Path, width: int
 ) -> None:
     """Seen: at 390 points the numbers of subscribers were beyond the edge of a table of six columns."""
-    for result in (
+    results = (
         made([812_345.0] * 3, parameters={"directions": "both", "frame_octets": {"initiator": 84}}),
         made([299_012.0, 310_000.0], metric="connection-rate", unit="connections/s"),
         made([262_144.0] * 3, metric="table-capacity", unit="connections", limited_by="table"),
-    ):
-        keep(Store.create(tmp_path, result.metric, result.gateway), result)
-    asked = ["--subscribers", "1200", "--connections-each", "200", "--new-each", "2", "--mbit-each", "1"]
-    run(["size", str(tmp_path), *asked, "--html", str(tmp_path / "size.html")])
-    browser.open(tmp_path / "size.html", width)
+    )
+    browser.open(sized(tmp_path, results, 1200, 200), width)
     cells = browser.ask(
         "[...document.querySelectorAll('#answers .cards td')].map((one) => {"
         " const its = one.getBoundingClientRect(); return [one.dataset.head, its.left, its.right]; })"
@@ -912,6 +919,62 @@ def test_what_decides_on_subscribers_is_seen_on_a_phone_without_scrolling_sidewa
     assert all(0 <= left < right <= width for _, left, right in cells)
     assert browser.ask("document.documentElement.scrollWidth") <= width
     assert browser.ask("document.querySelector('#answers .cards').getBoundingClientRect().top") < 500
+
+
+@pytest.mark.parametrize("width", [390, 800])
+def test_commands_are_whole_on_a_phone_and_no_line_ends_within_their_words(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    """Seen: the options at the end of a command were beyond the edge."""
+    alone = made([812_345.0] * 3, parameters={"directions": "both", "frame_octets": {"initiator": 84}})
+    browser.open(sized(tmp_path, [alone], 60_000, 10), width)
+    words = browser.ask(
+        "[...document.querySelectorAll('pre.commands span')].map((one) => {"
+        " const its = one.getBoundingClientRect();"
+        " return [one.textContent, its.right, its.height / parseFloat(getComputedStyle(one).lineHeight)]; })"
+    )
+    assert "table-capacity" in [word for word, *_ in words]
+    assert all(right <= width and lines == pytest.approx(1, abs=0.2) for _, right, lines in words)
+
+
+def test_no_line_ends_within_a_name_and_a_copied_name_is_plain(browser: Browser, tmp_path: Path) -> None:
+    """Seen: "docker-" at the end of a line and "nat44" on the next one."""
+    long = "gateway-" * 7 + "nat44"
+    for gateway in ("docker-nat44", long):
+        Store.create(tmp_path, "throughput", gateway[:9]).write_summary(
+            made([1.0], parameters={"gateway": gateway}).document()
+        )
+    path = tmp_path / "page.html"
+    path.write_text(page(find([tmp_path]), command_again))
+    browser.open(path, 390)
+    assert browser.ask("document.documentElement.scrollWidth") <= 390
+    names = browser.ask(
+        "Array.from({length: 60}, (_, step) => { document.body.style.maxWidth = `${240 + 5 * step}px`;"
+        " return [...document.querySelectorAll('.name')].filter((one) => one.checkVisibility())"
+        ".map((one) => [one.textContent, one.getClientRects().length]); }).flat()"
+    )
+    assert ["docker-nat44", 1] in names
+    assert all(lines == 1 for _, lines in names)
+    assert f'<span class="name">{long}' not in path.read_text()
+    assert not re.findall(
+        r"<(?:code|pre|title)>[^\n]*?<span class=.name.[^\n]*?</(?:code|pre|title)>", path.read_text()
+    )
+
+
+def test_figures_of_the_first_screen_have_headings_of_one_width(browser: Browser, tmp_path: Path) -> None:
+    """Seen: beside a group of three figures, the heading of a single one was squeezed into three lines."""
+    Store.create(tmp_path, "throughput", "nat").write_summary(made([1.0]).document())
+    frames = [estimate(quantity=quantity) for quantity in ("new", "up", "down")]
+    Store.create(tmp_path, "compare", "nat").write_comparison(compared(frames).document())
+    path = tmp_path / "page.html"
+    path.write_text(page(find([tmp_path]), command_again))
+    for width in (800, 1400):
+        browser.open(path, width)
+        widths = browser.ask(
+            "[...document.querySelectorAll('.headline h2')].map((one) => one.getBoundingClientRect().width)"
+        )
+        assert len(widths) > 1
+        assert max(widths) == pytest.approx(min(widths))
 
 
 def test_no_column_of_results_and_comparisons_is_lost_on_a_phone(browser: Browser, tmp_path: Path) -> None:
@@ -1061,6 +1124,17 @@ def audited() -> AuditRecord:
         ),
         timeouts={}, wait_seconds=0, seconds=1, device=None, parameters={},
     )  # fmt: skip
+
+
+def test_the_page_of_an_audit_has_the_machine_and_the_behaviour_above_the_verdicts(tmp_path: Path) -> None:
+    store = Store.create(tmp_path, "audit", "nat")
+    store.write_audit(audited().model_copy(update={"title": "Rules of a.conf: NAT44"}).document())
+    store.write_environment({"machine": {"natgauge": "9.8", "kernel": "6.18", "cpu": {"model": "AMD EPYC"}}})
+    shown = unmarked(page(find([tmp_path]), command_again))
+    assert "<h1>Audit of nat (Rules of a.conf: NAT44)</h1>" in shown
+    assert ", on AMD EPYC, Linux 6.18<" in shown
+    assert "measured by version 9.8" in shown
+    assert shown.index("hairpinning</th>") < shown.index("✗ fails")
 
 
 def test_an_audit_has_its_page_and_its_table(

@@ -34,7 +34,7 @@ _CAMPAIGN = "campaign-"
 #: Surfaces of command lines that are wrong.
 REFUSED = {"refusals", "questions"}
 #: Characters of a line of a table with a column for each figure.
-WIDE = 400
+WIDE = 600
 
 
 @pytest.fixture(scope="module")

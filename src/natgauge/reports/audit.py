@@ -18,6 +18,8 @@ from natgauge.words import listed
 
 #: Classes of behaviour, in the order of the tables.
 CLASSES: Final = tuple(BehaviourClasses.model_fields)
+#: Failed requirements that are named, each with its text where the gateway must meet it.
+_MOST_FAILED: Final = 10
 #: Most frequent reasons that are named where an audit has no verdict; often one for each transport.
 _REASONS: Final = 3
 
@@ -64,7 +66,7 @@ def _untested(records: Sequence[AuditRecord]) -> Iterator[Sentence]:
     without = [name for name, record in zip(names_of(records), records, strict=True) if not record.wait_seconds]
     if without:
         of = f" of {listed(without)}" if len(without) < len(records) else ""
-        yield Sentence(f"Time-outs{of} were not tested (--wait 0).")
+        yield Sentence(f"Time-outs{of} were not tested (longest wait 0 s).")
 
 
 def names_of(records: Sequence[AuditRecord]) -> list[str]:
@@ -82,11 +84,14 @@ def table(records: Sequence[AuditRecord], *, marked: bool = False) -> Sheet:
 
 
 def conditions(record: AuditRecord) -> str:
-    """Return the choices that a verdict may depend on, and the programs of the device, in words."""
+    """Return the choices that a verdict may depend on, and the programs of the device, in words.
+
+    An audit without time-outs has a sentence on that.
+    """
     chosen = (
         f"{_NAMED.get(name, name.replace('_', ' '))} {f'{value:g} s' if name == 'wait' else value}"
         for name, value in record.conditions.items()
-        if value is not None and not isinstance(value, list | dict)
+        if value is not None and not isinstance(value, list | dict) and not (name == "wait" and value == 0)
     )
     versions = (record.device or {}).get("version")
     return ", ".join([*chosen, *(map(str, versions) if isinstance(versions, list) else ())])
@@ -128,28 +133,49 @@ def sentences(record: AuditRecord) -> list[Sentence]:
             *([Sentence(_PORTS)] if record.saw_nothing else []),
             *_doubts(record),
         ]
-    met = sum(one.verdict == "meets" for one in decided)
     unseen = [Sentence(_SAW_NOTHING.format(record.gateway))] if record.saw_nothing else []
-    found = [*unseen, Sentence(f"{record.gateway} meets {met} of {len(decided)} requirements that were examined.")]
+    found = [*unseen, Sentence(_counts(record))]
     found[0] = replace(found[0], leads=True)
     found += [
         Sentence(f"No class of behaviour was seen for {name.upper()}: {reason}.") for name, reason in _unseen(record)
     ]
     for level in LEVELS:
-        failed = [
-            f"RFC {one.rfc} {one.requirement} ({one.transport.upper()})"
-            for one in decided
-            if one.verdict == "fails" and one.level == level
-        ]
+        failed = [one for one in decided if one.verdict == "fails" and one.level == level]
         if failed:
-            found.append(Sentence(f"It fails {len(failed)} of level {level}: {listed(failed)}."))
-    verdicts = Counter(one.verdict for one in record.requirements)
-    musts = sum((one.verdict, one.level) == ("not seen", "MUST") for one in record.requirements)
-    parts: dict[AuditVerdict, str] = {"not seen": f" ({musts} of level MUST)" if musts else "", "not applicable": ""}
-    left = [f"{verdicts[word]} {word}{part}" for word, part in parts.items() if verdicts[word]]
-    if left:
-        found.append(Sentence(f"No verdict on {len(record.requirements) - len(decided)} more: {', '.join(left)}."))
+            named = _subjects(failed) if level == "MUST" else listed([_source(one) for one in failed])
+            found.append(Sentence(f"It fails {len(failed)} of level {level}: {named}."))
     return [*found, *_doubts(record)]
+
+
+def _counts(record: AuditRecord) -> str:
+    """Say how many requirements there are, and how many of each verdict; levels where they matter."""
+    verdicts = Counter(one.verdict for one in record.requirements)
+    levels = Counter((one.verdict, one.level) for one in record.requirements)
+    failed = ", ".join(f"{levels['fails', level]} {level}" for level in LEVELS if levels["fails", level])
+    fails = f"{verdicts['fails']} ({failed})" if failed else "none"
+    musts = levels["not seen", "MUST"]
+    left: dict[AuditVerdict, str] = {
+        "not seen": f": the audit cannot tell{f', {musts} of them MUST' if musts else ''}",
+        "not applicable": "",
+    }
+    number = sum(verdicts[word] for word in left)
+    parts = "; ".join(f"{verdicts[word]} {word}{more}" for word, more in left.items() if verdicts[word])
+    of = f"Of {with_noun(len(record.requirements), 'requirements')} {record.gateway} meets {verdicts['meets']}"
+    return f"{of} and fails {fails}{f'; no verdict on {number} ({parts})' if number else ''}."
+
+
+def _source(one: AuditedRequirement) -> str:
+    return f"RFC {one.rfc} {one.requirement} ({one.transport.upper()})"
+
+
+def _subjects(failed: Sequence[AuditedRequirement]) -> str:
+    """Return what is required, each once with the requirements that say so."""
+    by_text: dict[str, list[str]] = {}
+    for one in failed[:_MOST_FAILED]:
+        by_text.setdefault(one.text, []).append(f"RFC {one.rfc} {one.requirement} {one.transport.upper()}")
+    more = len(failed) - _MOST_FAILED
+    texts = [f"{text} ({', '.join(sources)})" for text, sources in by_text.items()]
+    return "; ".join([*texts, *([f"{more} more"] if more > 0 else [])])
 
 
 def _unseen(record: AuditRecord) -> Iterator[tuple[str, str]]:
@@ -239,6 +265,15 @@ def classes(records: Sequence[AuditRecord]) -> list[SheetRow]:
             if any(words):
                 lines.append(SheetRow(f"{name}, {transport.upper()}", tuple(word or "not seen" for word in words)))
     return lines
+
+
+def behaviour(records: Sequence[AuditRecord]) -> list[SheetRow]:
+    """Return the table of the classes with its head: a column for each transport of one audit, for each of several."""
+    if len(records) > 1:
+        return [SheetRow("behaviour", tuple(names_of(records))), *classes(records)]
+    seen = records[0].classes
+    lines = [SheetRow(name, tuple(getattr(one, name) or "not seen" for one in seen.values())) for name in CLASSES]
+    return [SheetRow("behaviour", tuple(map(str.upper, seen))), *lines]
 
 
 def differences(records: Sequence[AuditRecord]) -> list[dict[str, object]]:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from natgauge.errors import UsageError
+from natgauge.foreign import is_there
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
-from natgauge.records.reading import read_lines
-from natgauge.records.store import TRIAL_SCHEMA, TRIALS
+from natgauge.records.reading import read_document, read_lines
+from natgauge.records.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIAL_SCHEMA, TRIALS
 from natgauge.records.trial import checked
 from natgauge.words import few
 
@@ -50,6 +51,15 @@ class StoredAudit:
     folder: Path
     record: AuditRecord
 
+    @property
+    def parameters(self) -> Parameters:
+        """The machine and the version of natgauge, as a measurement has them; none without an environment."""
+        machine = facts_of(self.folder, "machine")
+        cpu = machine.get("cpu")
+        facts = {name: machine.get(name) for name in ("natgauge", "kernel")}
+        facts["cpu"] = cpu.get("model") if isinstance(cpu, dict) else None
+        return Parameters(place={name: fact for name, fact in facts.items() if isinstance(fact, str)})
+
 
 @dataclass(frozen=True, slots=True)
 class StoredResults:
@@ -83,9 +93,10 @@ class StoredResults:
 
     @property
     def parameters(self) -> list[Parameters]:
-        """The parameters of the results, then of the baselines of comparisons."""
+        """The parameters of the results, of the baselines of comparisons, and of audits whose machine is known."""
         of_results = [result.parameters for result in self.results]
-        return of_results + [record.baseline.parameters for record in self.records]
+        of_audits = [known for audit in self.audits if (known := audit.parameters).place]
+        return of_results + [record.baseline.parameters for record in self.records] + of_audits
 
     @property
     def without_copies(self) -> str:
@@ -114,6 +125,17 @@ class Unmeasured:
     measurement: str
     reason: str
     folder: Path
+
+
+def facts_of(folder: Path, what: str) -> Mapping[str, Any]:
+    """Return the stored facts of the "machine" or the "device"; none where the folder has no environment."""
+    path = folder / ENVIRONMENT
+    own = (read_document(path, ENVIRONMENT_SCHEMA).get(what) or {}) if is_there(path) else {}
+    if not isinstance(own, dict):
+        raise UsageError(
+            f"results: {path}: {what}: is no table of facts: it is damaged; leave the folder out, or measure again"
+        )
+    return own
 
 
 def each_trial(stored: Stored, read: Callable[[Mapping[str, Any]], _Kind]) -> Iterator[_Kind]:

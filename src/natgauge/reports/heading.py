@@ -193,7 +193,7 @@ def _title(collected: StoredResults, failures: Sequence[MeasurementFailure], tit
         parts.append(f"{'costs' if parts else 'Costs'} of {compared} compared with {baseline}{more}")
     audits = ", ".join(audited := audit.names_of([stored.record for stored in collected.audits]))
     if len(audited) == 1 and (title := titles.get(audits, audits)) != audits:
-        audits += f": {title}"
+        audits += f" ({title})" if ": " in title else f": {title}"
     parts += [f"{'audit' if parts else 'Audit'} of {audits}"] if audits else []
     parts += [f"No result: {listed([failure.subject for failure in failures])}"] if not parts else []
     return "; ".join(parts)

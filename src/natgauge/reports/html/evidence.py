@@ -9,14 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from natgauge.errors import UsageError
 from natgauge.figure_text import number
 from natgauge.foreign import is_there
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import shown
-from natgauge.records.reading import read_document
-from natgauge.records.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS
-from natgauge.reports.collected import Stored, each_trial
+from natgauge.records.store import TRIALS
+from natgauge.reports.collected import Stored, each_trial, facts_of
 from natgauge.words import Verdict
 
 #: Percentiles of the table.
@@ -208,19 +206,9 @@ def environments_of(stored: Sequence[Stored], names: Sequence[str]) -> list[Envi
     """Each environment once; folders without one are left out."""
     by_facts: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
     for name, result in zip(names, stored, strict=True):
-        path = result.folder / ENVIRONMENT
-        if is_there(path):
-            document = read_document(path, ENVIRONMENT_SCHEMA)
-            for what in ("machine", "device"):
-                own = document.get(what) or {}
-                if not isinstance(own, dict):
-                    raise UsageError(
-                        f"results: {path}: {what}: is no table of facts: it is damaged; leave the folder out, or "
-                        "measure again"
-                    )
-                facts = tuple(_facts(own))
-                if facts:
-                    by_facts.setdefault((what, facts), []).append(name)
+        for what in ("machine", "device"):
+            if facts := tuple(_facts(facts_of(result.folder, what))):
+                by_facts.setdefault((what, facts), []).append(name)
     every = (Environment(what, tuple(dict.fromkeys(of)), facts) for (what, facts), of in by_facts.items())
     return sorted(every, key=lambda environment: environment.what, reverse=True)
 

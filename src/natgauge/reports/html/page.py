@@ -55,6 +55,11 @@ _MOST_FIRST: Final = 4
 _WHAT, _REMEDY = "report", "name a file in a folder of yours"
 #: Blanks within a figure.
 _IN_FIGURE: Final = re.compile(r"(?<=[\dkMGT]) (?=±)|(?<=±) (?=\d)|(?<=\d) (?=%|[kMGT]\b|[kMGT]?bit/s|[num]?s\b)")
+#: What is no prose, such as a command; and names with hyphens. A longer one may break: it would not fit a phone.
+_NAME: Final = re.compile(
+    r"(<(style|script|svg|pre|code|title)\b.*?</\2>|<[^>]*>)|(?<![\w-])(?:--)?\w+(?:-\w+)+(?![\w-])", re.DOTALL
+)
+_LONGEST_NAME: Final = 24
 _HERE: Final = "natgauge.reports.html"
 #: Parameter with the command as it was stored, which is shown only where it can be made again.
 _COMMAND: Final = "command"
@@ -166,7 +171,13 @@ def _rendered(**parts: Any) -> str:
         "drawn": charts.drawn,
     }
     html: str = _template(jinja2).render(**{**_NOTHING, **fixed, **parts})
-    return html
+    return _NAME.sub(_whole, html)
+
+
+def _whole(match: re.Match[str]) -> str:
+    """Keep the end of a line out of a name, such as "docker-nat44"."""
+    is_name = match[1] is None and len(match[0]) <= _LONGEST_NAME
+    return f'<span class="name">{match[0]}</span>' if is_name else match[0]
 
 
 @cache
@@ -326,11 +337,11 @@ def _audits(stored: Sequence[StoredAudit], at: Path) -> dict[str, Any]:
         (row.heading, [_cell(one, each.folder, at) for one, each in zip(row.verdicts, stored, strict=True)])
         for row in audit.rows_of(records)
     ]
-    classes = [(line.heading, [_NO_VERDICT | {"said": cell} for cell in line.cells]) for line in audit.classes(records)]
     return {
         "title": f"{'Audit' if len(records) == 1 else 'Audits'} of {listed(names)}",
         "head": ["requirement", *names],
-        "rows": [*rows, *classes],
+        "rows": rows,
+        "behaviour": [(line.heading, *line.cells) for line in audit.behaviour(records)],
         "below": audit.chart(records).notes,
         "folders": [_place(each.folder, at) for each in stored],
         "rfcs": enumerated(
