@@ -34,7 +34,8 @@ from natgauge.errors import EndedBySignal, NatgaugeError, shortened
 from natgauge.interruption import SIGNALS
 from natgauge.system_errors import fault
 
-#: Heading of the help -> subcommands, each the function `command` in the module of the same name.
+#: Heading of the help -> subcommands, each the function `command` in the module of the same name, unless `_PLACES` has
+#: another place.
 SECTIONS: Final = {
     "Measure": ("measure", "compare", "audit", "plan", "run", "status"),
     "Several machines": ("certificates", "scheduler", "worker"),
@@ -43,10 +44,11 @@ SECTIONS: Final = {
     "Learn": ("demo", "gateways", "completion"),
 }
 SUBCOMMANDS: Final = tuple(name for names in SECTIONS.values() for name in names)
-
-
-#: Where the module has another name: `run` is the function below.
-_MODULES: Final = {"run": "campaign"}
+#: Module and function of the others: `run` is the function below.
+_PLACES: Final = {
+    "run": ("campaign", "command"),
+    **{name: ("several_machines", f"{name}_command") for name in SECTIONS["Several machines"]},
+}
 
 
 class _PipeBrokeError(Exception):
@@ -75,7 +77,8 @@ class _Subcommands(Commands):
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in SUBCOMMANDS:
             return None
-        command = importlib.import_module(f"natgauge.cli.{_MODULES.get(cmd_name, cmd_name)}").command
+        module, name = _PLACES.get(cmd_name, (cmd_name, "command"))
+        command = getattr(importlib.import_module(f"natgauge.cli.{module}"), name)
         return command if isinstance(command, click.Command) else None
 
     def make_context(
@@ -90,13 +93,10 @@ class _Subcommands(Commands):
 
     def list_sections(self, ctx: click.Context, include_default_section: bool = True) -> list[cloup.Section]:
         del include_default_section
-        sections = []
-        for title, names in SECTIONS.items():
-            commands = {name: self.get_command(ctx, name) for name in names}
-            sections.append(
-                cloup.Section(title, {name: command for name, command in commands.items() if command is not None})
-            )
-        return sections
+        return [
+            cloup.Section(title, {name: each for name in names if (each := self.get_command(ctx, name)) is not None})
+            for title, names in SECTIONS.items()
+        ]
 
 
 def _width_of_help() -> int:
