@@ -49,12 +49,13 @@ def build(notify: Callable[[str], None]) -> image.Image:
     lock.take()
     try:
         for left in place.parent.glob("building-*"):
-            _remove(left)
+            shutil.rmtree(left)
         work = Path(tempfile.mkdtemp(prefix="building-", dir=place.parent))
         try:
             _build(work, place, notify)
         finally:
-            _remove(work)
+            # Debootstrap's mounts went with its mount namespace.
+            shutil.rmtree(work)
     finally:
         lock.release()
     return image.find()
@@ -109,9 +110,3 @@ def _run(command: list[str], log: object, seconds: int | None) -> None:
         log.seek(0)  # type: ignore[attr-defined]
         output: str = log.read().decode(errors="replace")  # type: ignore[attr-defined]
         raise HostError(f"guest: {command[0]} failed: {last_words(output) or 'nothing was said'}")
-
-
-def _remove(path: Path) -> None:
-    """Delete a folder in which nothing of this machine is mounted."""
-    # Debootstrap's mounts went with its mount namespace.
-    shutil.rmtree(path)

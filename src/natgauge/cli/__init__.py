@@ -28,7 +28,7 @@ import click
 import cloup
 
 from natgauge.cli.exit_statuses import epilog
-from natgauge.cli.names import Commands
+from natgauge.cli.names import COMPLETING, Commands
 from natgauge.cli.say import say
 from natgauge.errors import EndedBySignal, NatgaugeError, shortened
 from natgauge.interruption import SIGNALS
@@ -128,8 +128,6 @@ def app() -> None:
     """Measure NAT gateways the way RFC 9693 and RFC 8219 prescribe."""
 
 
-#: Variable by which a shell asks for completions.
-_COMPLETING: Final = "_NATGAUGE_COMPLETE"
 #: Arguments whose answer needs no folder.
 _HELP: Final = frozenset({"-h", "--help", "--version"})
 
@@ -234,8 +232,8 @@ def _unusable(arguments: Sequence[str]) -> tuple[str, int] | None:
             return f"argument {argument}: is not UTF-8 text; rename the file or folder that it names", 2
     if fcntl.fcntl(1, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
         return "standard output: is open for reading only; open it for writing (> in place of <)", 3
-    if not _can_complete(os.environ.get(_COMPLETING, "")):
-        return f"{_COMPLETING}: is set without COMP_WORDS and COMP_CWORD, which a shell sets with it; unset it", 2
+    if not _can_complete(os.environ.get(COMPLETING, "")):
+        return f"{COMPLETING}: is set without COMP_WORDS and COMP_CWORD, which a shell sets with it; unset it", 2
     try:
         os.getcwd()  # noqa: PTH109 - only whether there is one
     except OSError as error:

@@ -7,15 +7,12 @@ parameters complete.
 
 from __future__ import annotations
 
-from typing import Final
-
 import click
 import cloup
 from click.shell_completion import get_completion_class
 
+from natgauge.cli.names import COMPLETING
 from natgauge.cli.say import say
-
-_VARIABLE: Final = "_NATGAUGE_COMPLETE"
 
 
 @cloup.command("completion", short_help="Print the completion script of a shell.")
@@ -33,4 +30,4 @@ def command(context: click.Context, shell: str) -> None:
     complete = get_completion_class(shell)
     if complete is None:
         raise click.UsageError(f"click {click.__version__} knows no completion for {shell}; update it")
-    say(complete(context.find_root().command, {}, "natgauge", _VARIABLE).source())
+    say(complete(context.find_root().command, {}, "natgauge", COMPLETING).source())

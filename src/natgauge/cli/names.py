@@ -14,6 +14,9 @@ from click.shell_completion import CompletionItem
 
 from natgauge.errors import NatgaugeError, UsageError, did_you_mean
 
+#: Variable by which a shell asks for completions.
+COMPLETING: Final = "_NATGAUGE_COMPLETE"
+
 
 def _labs() -> Iterable[str]:
     from natgauge.cleaning import cleanup
