@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -34,6 +34,8 @@ BATCH_SECONDS = 100e-6
 LONGEST_PHASE_SECONDS = 17_000.0
 #: Softirqs may use a device's core for 2 ms, so a shorter stall cannot be distinguished from the device's work.
 LEAST_WATCHED_SECONDS = 0.002
+#: Stolen time is read from /proc/stat, whose grain is 10 ms: one tick is the least that can be seen.
+_STOLEN_BOUND_NS = 10_000_000
 
 
 def together(rate: float) -> int:
@@ -379,6 +381,27 @@ def phase2_of(result: TrialResult) -> dict[Direction, StreamCounts]:
         return {}
     both = {Direction.INITIATOR: result.phase2.initiator, Direction.RESPONDER: result.phase2.responder}
     return {direction: stream for direction, stream in both.items() if stream is not None}
+
+
+def streams_of(result: TrialResult) -> dict[Direction | None, StreamCounts]:
+    """Return the engine's counts of phase 1 (key None) and of each active direction of phase 2."""
+    phase1: dict[Direction | None, StreamCounts] = {} if result.phase1 is None else {None: result.phase1}
+    return phase1 | dict(phase2_of(result).items())
+
+
+def arrived_in_all(streams: Mapping[Direction | None, StreamCounts]) -> int:
+    """Return the number of frames of all streams that arrived, also with wrong content."""
+    return sum(stream.arrived for stream in streams.values())
+
+
+def is_disturbed(cpu: Cpu) -> bool:
+    """Whether the CPU was taken away: the engine counts only stalls that are longer than the trial's bound."""
+    return cpu.stalls > 0 or cpu.stolen_ns >= _STOLEN_BOUND_NS
+
+
+def lost_seconds(cpu: Cpu) -> float:
+    """Return the CPU's seconds without work: the larger of its stalls and of what the hypervisor admits."""
+    return max(cpu.stalled_ns, cpu.stolen_ns) / 1e9
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "measurer": {"delays", "errors", "paired", "trials"},
     "trial_record": {"causes", "readings", "trials"},
     "verdicts": {
-        "agreement", "causes", "counts", "figure_text", "modifiers", "readings", "trial_record", "trials", "words",
+        "agreement", "causes", "figure_text", "modifiers", "readings", "trial_record", "trials", "words",
     },
     "records": {
         "causes", "errors", "figure_text", "files", "foreign", "metrics", "notes", "statistics",
@@ -92,7 +92,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tables", "toml_text", "words",
     },
     "agreement": {"bounded_output", "errors", "host", "late_delays", "system_errors", "words"},
-    "counts": {"agreement", "trials"},
     "labs": {
         "bounded_output", "core_work", "embedding", "errors", "files", "finding", "host", "inputs", "interruption",
         "plain_text", "system_errors", "table_memory", "words",
@@ -105,12 +104,12 @@ MAY_IMPORT: dict[str, set[str]] = {
         "system_errors", "table_memory", "toml_text", "words",
     },
     "tester": {
-        "agreement", "cleaning", "counts", "delays", "errors", "ethernet", "figure_text", "files", "finding",
-        "foreign", "gateways", "host", "inputs", "labs", "paired", "statistics", "words",
+        "agreement", "cleaning", "delays", "errors", "ethernet", "figure_text", "files", "finding",
+        "foreign", "gateways", "host", "inputs", "labs", "paired", "statistics", "trials", "words",
     },
     "setup": {"errors", "ethernet", "figure_text", "gateways", "host", "inputs", "labs", "port_blocks", "words"},
     "trial": {
-        "agreement", "causes", "churn", "core_work", "counts", "delays", "errors", "ethernet", "figure_text",
+        "agreement", "causes", "churn", "core_work", "delays", "errors", "ethernet", "figure_text",
         "files", "foreign", "gateways", "host", "inputs", "labs", "log_counts", "measurer", "modifiers",
         "other_traffic", "paired", "power", "procedures", "readings", "setup", "statistics", "table_memory", "tester",
         "trial_record", "trials", "verdicts", "words",
