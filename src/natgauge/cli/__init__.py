@@ -152,7 +152,7 @@ def _handle(handler: Callable[[int, FrameType | None], object] | signal.Handlers
             signal.signal(number, handler)
 
 
-def _open_closed() -> None:
+def _open_streams() -> None:
     """Open /dev/null where standard input, output or error is closed: files opened later would take their places."""
     for number in range(3):
         try:
@@ -163,18 +163,14 @@ def _open_closed() -> None:
         if getattr(sys, name) is None:
             # Open until the process ends.
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
-
-
-def _escape_unknown() -> None:
-    """Let standard output write what its encoding does not have as escapes, as standard error does."""
     if isinstance(sys.stdout, io.TextIOWrapper):
+        # As standard error does, it writes what its encoding does not have as escapes.
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def main() -> None:
     """Read the arguments of this process, do what they ask for, and exit."""
-    _open_closed()
-    _escape_unknown()
+    _open_streams()
     try:
         _handle(_raise_on_signal)
         status = run(sys.argv[1:])

@@ -56,7 +56,7 @@ from natgauge.statistics.interval import MedianEstimate, finite
 from natgauge.statistics.order_statistics import rank_of_end
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.planned import Planned
-from natgauge.trial.protocols import Observer
+from natgauge.trial.protocols import Observer, Unread
 from natgauge.trial.receiver_time import receiver_seconds
 from natgauge.trial.renewal import FreshLabs, in_repetition
 from natgauge.words import QUANTITIES, Quantity, sending
@@ -91,8 +91,8 @@ class RatedGateway:
     receivers: dict[Quantity, float | None] = field(default_factory=dict)
 
 
-class _Labelled:
-    """A recorder that stores trials with the gateway's label."""
+class _Labelled(Unread):
+    """A recorder that stores trials with the gateway's label; by rates there are no rounds of slices."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -102,11 +102,6 @@ class _Labelled:
         """Write a trial to the results folder, if there is one."""
         if self.store is not None:
             self.store.add_trial({"gateway": self.label, **trial})
-
-    def add_round(self, comparison_round: Mapping[str, object]) -> None:
-        """Store a round of slices."""
-        if self.store is not None:
-            self.store.add_round({"gateway": self.label, **comparison_round})
 
 
 class ByRates:

@@ -93,9 +93,8 @@ class BySlices:
         self._seed, self._slice_frames, self._quantities = options.seed or 0, options.slice_frames, quantities
         self._observer = observer
         self._made = ExitStack()
-        self.cpu = (
-            idlest_core(usable_cpus()) if options.core is None else check_cpus((options.core,), "core", "core")[0]
-        )
+        core = options.core
+        self.cpu = idlest_core(usable_cpus()) if core is None else check_cpus((core,), "core", "core")[0]
         self.gateways = [self._planned(gateway, str(number)) for number, gateway in enumerate(gateways)]
         self.control = self._planned(gateways[0].control(), "control")
         seats = [
