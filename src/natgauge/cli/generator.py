@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +11,7 @@ import click
 import cloup
 from click.shell_completion import CompletionItem
 
-from natgauge.cli.names import LAB, known_names
+from natgauge.cli.names import GATEWAY, LAB, known_names
 from natgauge.errors import about
 from natgauge.inputs import cores, types
 from natgauge.inputs.checks import spoken
@@ -81,11 +80,6 @@ def option(described: Input) -> cloup.Option:
     )
 
 
-def only_in(described: Input, kinds: Iterable[str]) -> Input:
-    """The description with the kinds of labs that have the input in its help."""
-    return dataclasses.replace(described, help=f"{described.help} ({', '.join(kinds)})")
-
-
 def grouped(sections: Mapping[str, Iterable[click.Option]]) -> list[click.Parameter]:
     """The options of a command under their headings, in order."""
     parameters: list[click.Parameter] = []
@@ -95,6 +89,17 @@ def grouped(sections: Mapping[str, Iterable[click.Option]]) -> list[click.Parame
             each.group = group  # type: ignore[attr-defined] # an attribute that cloup gives its options
             parameters.append(each)
     return parameters
+
+
+def gateway_option() -> cloup.Option:
+    """Return the option for the gateway that is measured."""
+    return cloup.Option(
+        ["--gateway"],
+        required=True,
+        type=GATEWAY,
+        metavar="NAME",
+        help="Gateway (see `natgauge gateways`), or the path of a recipe.",
+    )
 
 
 def results_option() -> cloup.Option:

@@ -178,8 +178,9 @@ def serve(where: Where, security: Security, offer: Offer, say: Callable[[str], N
     options = listening(local_address(where, security, "worker"), security)
     facts = machine.facts()
     undo(offer)
+    waits = f"worker {offer.name} waits for work of {where.text}"
     try:
-        run(_serve(where, options, _worker(offer, facts, None), lambda: say(f"worker {offer.name} waits for work of {where.text}")))
+        run(_serve(where, options, _worker(offer, facts, None), lambda: say(waits)))
     except (OSError, RuntimeError) as error:
         raise HostError(f"workers: {offer.name} cannot join {where.text}: {_cause(error)}") from error
     finally:
