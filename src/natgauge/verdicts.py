@@ -22,10 +22,18 @@ from natgauge.causes.cause import Cause
 from natgauge.causes.counters import facts_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.figure_text import in_percent, with_noun
-from natgauge.modifiers import Modifiers
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
-from natgauge.trials import LEAST_LAG_SECONDS, Direction, Trial, TrialPlan, is_disturbed, lag_tolerance, lost_seconds
+from natgauge.trials import (
+    LEAST_LAG_SECONDS,
+    Direction,
+    Modifiers,
+    Trial,
+    TrialPlan,
+    is_disturbed,
+    lag_tolerance,
+    lost_seconds,
+)
 from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Verdict, origin
 
 #: Counter of a log's messages, of one or several records each, that found no room on their way to what writes them.

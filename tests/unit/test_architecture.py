@@ -25,7 +25,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "late_delays": {"figure_text"},
     "churn": {"words"},
     "log_counts": {"figure_text", "words"},
-    "modifiers": set(),
     "power": {"errors"},
     "readings": {"churn", "core_work", "log_counts", "power"},
     "causes": {"figure_text", "late_delays", "words"},
@@ -64,11 +63,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": {"figure_text"},
     "subscriber_profiles": {"errors", "ethernet", "figure_text", "foreign", "inputs", "toml_text", "words"},
     "delays": {"agreement"},
-    "trials": {"agreement", "causes", "churn", "delays", "errors", "modifiers", "other_traffic", "readings", "words"},
+    "trials": {"agreement", "causes", "churn", "delays", "errors", "other_traffic", "readings", "words"},
     "measurer": {"delays", "errors", "paired", "trials"},
     "trial_record": {"causes", "readings", "trials"},
     "verdicts": {
-        "agreement", "causes", "figure_text", "modifiers", "readings", "trial_record", "trials", "words",
+        "agreement", "causes", "figure_text", "readings", "trial_record", "trials", "words",
     },
     "records": {
         "causes", "errors", "figure_text", "files", "foreign", "metrics", "notes", "statistics",
@@ -76,7 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "procedures": {
         "agreement", "causes", "churn", "core_work", "delays", "errors", "ethernet", "figure_text", "inputs",
-        "known_doubts", "late_delays", "log_counts", "measurer", "metrics", "modifiers", "notes", "paired", "records",
+        "known_doubts", "late_delays", "log_counts", "measurer", "metrics", "notes", "paired", "records",
         "statistics", "subscriber_profiles", "trials", "words",
     },
     "analysis": {
@@ -110,7 +109,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "setup": {"errors", "ethernet", "figure_text", "gateways", "host", "inputs", "labs", "port_blocks", "words"},
     "trial": {
         "agreement", "causes", "churn", "core_work", "delays", "errors", "ethernet", "figure_text",
-        "files", "foreign", "gateways", "host", "inputs", "labs", "log_counts", "measurer", "modifiers",
+        "files", "foreign", "gateways", "host", "inputs", "labs", "log_counts", "measurer",
         "other_traffic", "paired", "power", "procedures", "readings", "setup", "statistics", "table_memory", "tester",
         "trial_record", "trials", "verdicts", "words",
     },
