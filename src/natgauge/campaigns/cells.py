@@ -93,19 +93,9 @@ class PlannedCell:
 
 
 def points(plan: Plan, where: str = "plan") -> tuple[PlannedCell, ...]:
-    """Plan every cell, and refuse what can be refused before measuring; nothing is touched."""
-    return whole(tuple(each(plan, where)), where)
+    """Plan every cell for the cores that this process may use, and refuse what can be refused before measuring.
 
-
-#: A cell's name, and the cell or what is wrong with it.
-PlannedOrFaults = tuple[str, PlannedCell | tuple[str, ...]]
-
-
-def each(plan: Plan, where: str = "plan", only: str | None = None) -> Iterator[PlannedOrFaults]:
-    """Plan each cell in turn for the cores that this process may use.
-
-    Args:
-        only: name of the only cell to plan; None = all.
+    Nothing is touched.
     """
     series = {name: several for name, several in plan.series.items() if name in keys.of_cell()}
     number = len(plan.gateways) * max(1, len(plan.point))
@@ -115,26 +105,19 @@ def each(plan: Plan, where: str = "plan", only: str | None = None) -> Iterator[P
         raise PlanError(where, [f"series: {number} cells are more than {MOST_CELLS}; give shorter lists"])
     # Each cell looks at the recipes of all others' devices, too: they are read once for all cells.
     known = cache(_known)
-    for device in plan.gateways:
-        for together, *chosen in itertools.product(plan.point or [{}], *series.values()):
-            values = dict(zip(series, chosen, strict=True))
-            name = _cell_name(device, together, values)
-            if only in (None, name):
-                yield name, _point(plan, name, device, together, values, known=known)
-
-
-def whole(tried: Sequence[PlannedOrFaults], where: str) -> tuple[PlannedCell, ...]:
-    """All cells, if none has a fault."""
     faults: dict[str, list[str]] = {}
     planned = []
-    for name, cell in tried:
+    for device, together, *chosen in itertools.product(plan.gateways, plan.point or [{}], *series.values()):
+        values = dict(zip(series, chosen, strict=True))
+        name = _cell_name(device, together, values)
+        cell = _point(plan, name, device, together, values, known=known)
         if isinstance(cell, PlannedCell):
             planned.append(cell)
         else:
             for fault in cell:
                 faults.setdefault(fault, []).append(name)
     if faults:
-        raise PlanError(where, [f"{fault}{_in(names, len(tried))}" for fault, names in faults.items()])
+        raise PlanError(where, [f"{fault}{_in(names, number)}" for fault, names in faults.items()])
     twice = [name for name, count in Counter(point.name for point in planned).items() if count > 1]
     if twice:
         raise PlanError(where, [f"gateways: two cells would be called {twice[0]}; rename a recipe"])
@@ -378,8 +361,8 @@ def _rank(measurement: CellMeasurement) -> int:
     return USUAL_TURN + 1 if settings.needs() & _LATE else turn
 
 
-def accepts(measurement: CellMeasurement, setting: str) -> bool:
-    """Whether a measurement has use for a setting that the plan leaves open."""
+def lacks_rate(measurement: CellMeasurement) -> bool:
+    """Whether a measurement has use for a connection rate, and the plan leaves it open."""
     planned = measurement.planned
     names = {item.name for item in dataclasses.fields(planned.settings)}
-    return setting in names - planned.settings.unused.keys() - planned.chosen.keys()
+    return "connection_rate" in names - planned.settings.unused.keys() - planned.chosen.keys()
