@@ -11,11 +11,11 @@ from __future__ import annotations
 import fnmatch
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from natgauge.campaigns.cell_run import CellRun, is_open, pending
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
@@ -45,16 +45,8 @@ def most_rounds(points: Sequence[PlannedCell]) -> int:
     return max((measurement.most_repetitions for point in points for measurement in point.measurements), default=0)
 
 
-class CellRunner(Protocol):
-    """Makes all cell runs of a session."""
-
-    def __call__(self, session: Session, points: Sequence[PlannedCell]) -> None:
-        """Run cells until these lack no repetition.
-
-        Raises:
-            HostError: a host cannot measure, or the journal cannot be written; the campaign can be resumed.
-            NatgaugeError: a lab cannot be made.
-        """
+#: Makes cell runs of a session until these cells lack no repetition.
+CellRunner = Callable[["Session", Sequence[PlannedCell]], None]
 
 
 @dataclass(frozen=True, slots=True)
