@@ -105,7 +105,7 @@ class _Labelled(Unread):
 
 
 class ByRates:
-    """Compares highest rates; see `ComparisonMethod`."""
+    """Compares highest rates; see `natgauge.comparisons.method`."""
 
     # At 95 %, a median's interval needs seven rounds at the first interim analysis.
     first_analysis = 8
