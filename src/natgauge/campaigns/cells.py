@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from natgauge import procedures
 from natgauge.campaigns import keys
@@ -37,8 +37,14 @@ _LONGEST_NAME: Final = 255
 _LATE: Final = frozenset({Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.RESTART_IN_TRIAL})
 
 
-#: Name, metric, settings, number in the plan and published cells of a measurement.
-_Measured = tuple[str, str, dict[str, Any], int, tuple[PublishedCell, ...]]
+class _Measured(NamedTuple):
+    """A measurement as the plan has it, with its number there, from 0."""
+
+    title: str
+    metric: str
+    settings: dict[str, Any]
+    number: int
+    published: tuple[PublishedCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,19 +193,17 @@ def _point(  # noqa: PLR0913 - a cell of three loops, and what all cells share
     if not measurements:
         # All are wrong, and were told (`PlanError.rest`).
         return ()
-    background = next(
-        (settings for _, _, settings, _, _ in measurements if settings.get("foreground_share", 1.0) != 1.0), {}
-    )
-    shared = {key: background[key] for key in ("foreground_share",) if key in background}
-    _, metric, first, _, _ = measurements[0]
+    shares = [share for each in measurements if (share := each.settings.get("foreground_share", 1.0)) != 1.0]
+    shared = {"foreground_share": shares[0]} if shares else {}
+    metric, first = measurements[0].metric, measurements[0].settings
     deciding: dict[str, Any] = {}
     try:
         # A subscriber's frames follow from its profile, and a cell has the same frames for all its measurements.
-        own = [procedures.get(each).settings.traffic_of(settings) for _, each, settings, _, _ in measurements]
+        own = [procedures.get(each.metric).settings.traffic_of(each.settings) for each in measurements]
         if any(frames != own[0] for frames in own):
-            _, alone, _, number, _ = next(each for each, frames in zip(measurements, own, strict=True) if frames)
-            other = f"{alone}: its frames follow from its profile, and other measurements of the cell have others"
-            return (f"measure[{number}]: {other}; give it a plan of its own",)
+            alone = next(each for each, frames in zip(measurements, own, strict=True) if frames)
+            why = "its frames follow from its profile, and other measurements of the cell have others"
+            return (f"measure[{alone.number}]: {alone.metric}: {why}; give it a plan of its own",)
         deciding |= first if own[0] else {}
         cell = ask(metric, device, {**_evaluated(plan, device, metric, {**choices, **deciding}, known), **shared}).cell
         # What a metric has no use for is refused before its value, which may be none of this gateway either.
@@ -208,7 +212,7 @@ def _point(  # noqa: PLR0913 - a cell of three loops, and what all cells share
         with frames_of_profile(Question(metric=metric, cell=cell, settings=first)):
             bench = Bench(cell)
     except UsageError as error:
-        of = measurements[0][3] if error.at in deciding else None
+        of = measurements[0].number if error.at in deciding else None
         path = _path(error.at, plan, values, of) or f"gateways[{plan.gateways.index(device)}]: "
         return (at_path(path, error),)
     planned: list[CellMeasurement] = []
@@ -243,12 +247,12 @@ def _faults(
         try:
             check(measurement)
         except UsageError as error:
-            faults.append(at_path(_path(error.at, plan, values, measurement[3]), error))
+            faults.append(at_path(_path(error.at, plan, values, measurement.number), error))
     return tuple(faults)
 
 
 def _refuse_unlike(cell: Cell, measurement: _Measured) -> None:
-    refuse_unlike_metric(Question(metric=measurement[1], cell=cell, settings=measurement[2]))
+    refuse_unlike_metric(Question(metric=measurement.metric, cell=cell, settings=measurement.settings))
 
 
 def _evaluated(
@@ -316,7 +320,7 @@ def _measurements_of(plan: Plan, device: str, together: Mapping[str, Any]) -> It
             if titles[title] > 1:
                 title = f"{title}-{titles[title]}"
             settings = plan.placed({**fixed, **values}, known)
-            yield title, metric, settings, number, _published(plan, measure, together)
+            yield _Measured(title, metric, settings, number, _published(plan, measure, together))
 
 
 def _published(plan: Plan, measure: Mapping[str, Any], together: Mapping[str, Any]) -> tuple[PublishedCell, ...]:
