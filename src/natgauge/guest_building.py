@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from natgauge.errors import HostError
 from natgauge.host import capabilities
@@ -85,7 +85,7 @@ def _build(work: Path, place: Path, notify: Callable[[str], None]) -> None:
         shutil.move(root / "out" / name, place / name)
 
 
-def _run(command: list[str], log: object, seconds: int | None) -> None:
+def _run(command: list[str], log: BinaryIO, seconds: int | None) -> None:
     """Run a program; in a mount and PID namespace of its own, so nothing it mounts or starts stays."""
     isolated = ["unshare", "--mount", "--pid", "--fork", "--kill-child", *command]
     environment = {
@@ -98,7 +98,7 @@ def _run(command: list[str], log: object, seconds: int | None) -> None:
         ended = subprocess.run(
             isolated,
             stdin=subprocess.DEVNULL,
-            stdout=log,  # type: ignore[call-overload] # an open file
+            stdout=log,
             stderr=log,
             env=environment,
             timeout=seconds,
@@ -107,6 +107,6 @@ def _run(command: list[str], log: object, seconds: int | None) -> None:
     except subprocess.TimeoutExpired:
         raise HostError(f"{command[0]}: did not end within {seconds} s") from None
     if ended.returncode:
-        log.seek(0)  # type: ignore[attr-defined]
-        output: str = log.read().decode(errors="replace")  # type: ignore[attr-defined]
-        raise HostError(f"guest: {command[0]} failed: {last_words(output) or 'nothing was said'}")
+        log.seek(0)
+        said = last_words(log.read().decode(errors="replace"))
+        raise HostError(f"guest: {command[0]} failed: {said or 'nothing was said'}")
