@@ -44,9 +44,10 @@ SECTIONS: Final = {
     "Learn": ("demo", "gateways", "completion"),
 }
 SUBCOMMANDS: Final = tuple(name for names in SECTIONS.values() for name in names)
-#: Module and function of the others: `run` is the function below.
+#: Module and function of the others.
 _PLACES: Final = {
     "run": ("campaign", "command"),
+    "completion": ("names", "completion_command"),
     **{name: ("several_machines", f"{name}_command") for name in SECTIONS["Several machines"]},
 }
 

@@ -58,10 +58,10 @@ def certificates_command(folder: Path) -> None:
     from natgauge import spread
 
     spread.need_dask()
-    from natgauge.spread import certificates
+    from natgauge.spread import access
 
-    certificates.make(folder)
-    say(f"{folder}: valid for {certificates.DAYS} days; whoever has a key of it can run programs as root on workers")
+    access.make_certificates(folder)
+    say(f"{folder}: valid for {access.DAYS} days; whoever has a key of it can run programs as root on workers")
     named = shlex.quote(str(folder))
     address = f"dask://ADDRESS:{spread.PORT} --certificates {named}"
     for who, what in (
