@@ -84,9 +84,20 @@ def is_there(path: Path) -> bool:
 
 
 def read_octets(path: Path, kind: FileKind) -> bytes:
-    """Read a whole file."""
+    """Read a whole file.
+
+    No more octets than its size says: some files of the kernel say 0, and wait for ever when they are read.
+    """
+    parts: list[bytes] = []
     with open_file(path, kind) as file:
-        return _octets_of(file, path, kind)
+        left = os.fstat(file.fileno()).st_size
+        try:
+            while left > 0 and (part := file.read(min(left, _STEP))):
+                parts.append(part)
+                left -= len(part)
+        except OSError as error:
+            raise _unreadable(path, kind, error.strerror or str(error)) from error
+    return b"".join(parts)
 
 
 def read_text(path: Path, kind: FileKind) -> str:
@@ -138,19 +149,6 @@ def open_file(path: Path, kind: FileKind) -> BinaryIO:
     except BaseException:
         os.close(handle)
         raise
-
-
-def _octets_of(file: BinaryIO, path: Path, kind: FileKind) -> bytes:
-    """Read no more octets than the size says: some files of the kernel say 0, and wait for ever when they are read."""
-    parts: list[bytes] = []
-    left = os.fstat(file.fileno()).st_size
-    try:
-        while left > 0 and (part := file.read(min(left, _STEP))):
-            parts.append(part)
-            left -= len(part)
-    except OSError as error:
-        raise _unreadable(path, kind, error.strerror or str(error)) from error
-    return b"".join(parts)
 
 
 def _refuse(path: Path, found: os.stat_result, kind: FileKind) -> None:

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from natgauge.errors import HostError
 from natgauge.host import capabilities
@@ -49,12 +49,13 @@ def build(notify: Callable[[str], None]) -> image.Image:
     lock.take()
     try:
         for left in place.parent.glob("building-*"):
-            _remove(left)
+            shutil.rmtree(left)
         work = Path(tempfile.mkdtemp(prefix="building-", dir=place.parent))
         try:
             _build(work, place, notify)
         finally:
-            _remove(work)
+            # Debootstrap's mounts went with its mount namespace.
+            shutil.rmtree(work)
     finally:
         lock.release()
     return image.find()
@@ -84,7 +85,7 @@ def _build(work: Path, place: Path, notify: Callable[[str], None]) -> None:
         shutil.move(root / "out" / name, place / name)
 
 
-def _run(command: list[str], log: object, seconds: int | None) -> None:
+def _run(command: list[str], log: BinaryIO, seconds: int | None) -> None:
     """Run a program; in a mount and PID namespace of its own, so nothing it mounts or starts stays."""
     isolated = ["unshare", "--mount", "--pid", "--fork", "--kill-child", *command]
     environment = {
@@ -97,7 +98,7 @@ def _run(command: list[str], log: object, seconds: int | None) -> None:
         ended = subprocess.run(
             isolated,
             stdin=subprocess.DEVNULL,
-            stdout=log,  # type: ignore[call-overload] # an open file
+            stdout=log,
             stderr=log,
             env=environment,
             timeout=seconds,
@@ -106,12 +107,6 @@ def _run(command: list[str], log: object, seconds: int | None) -> None:
     except subprocess.TimeoutExpired:
         raise HostError(f"{command[0]}: did not end within {seconds} s") from None
     if ended.returncode:
-        log.seek(0)  # type: ignore[attr-defined]
-        output: str = log.read().decode(errors="replace")  # type: ignore[attr-defined]
-        raise HostError(f"guest: {command[0]} failed: {last_words(output) or 'nothing was said'}")
-
-
-def _remove(path: Path) -> None:
-    """Delete a folder in which nothing of this machine is mounted."""
-    # Debootstrap's mounts went with its mount namespace.
-    shutil.rmtree(path)
+        log.seek(0)
+        said = last_words(log.read().decode(errors="replace"))
+        raise HostError(f"guest: {command[0]} failed: {said or 'nothing was said'}")

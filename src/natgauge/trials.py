@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from natgauge.causes.cause import Cause
 from natgauge.churn import Churn
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
-from natgauge.modifiers import Modifiers
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.readings import NO_READINGS, Readings
 from natgauge.words import Close, LimitedBy, Order, Placement, Query, ReadingOrder, Verdict
@@ -34,6 +33,11 @@ BATCH_SECONDS = 100e-6
 LONGEST_PHASE_SECONDS = 17_000.0
 #: Softirqs may use a device's core for 2 ms, so a shorter stall cannot be distinguished from the device's work.
 LEAST_WATCHED_SECONDS = 0.002
+#: Broadcasts, a query of the device each second (management), or both (RFC 2544 sections 11.1 and 11.2).
+Beside = Literal["none", "broadcast", "management", "both"]
+QUERY_SECONDS = 1.0
+#: Stolen time is read from /proc/stat, whose grain is 10 ms: one tick is the least that can be seen.
+_STOLEN_BOUND_NS = 10_000_000
 
 
 def together(rate: float) -> int:
@@ -59,6 +63,46 @@ class RateStep:
 
     share: float
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Modifiers:
+    """Conditions of a phase 2 beside its rates: modifiers of RFC 2544 section 11, and incremental load of RFC 8219.
+
+    Attributes:
+        groups: groups of connections whose frames begin one after another (RFC 8219 section 10.2.2); 1 = all at once.
+        group_seconds: time between the beginnings of two groups, > 0.
+    """
+
+    beside: Beside = "none"
+    groups: int = 1
+    group_seconds: float = 5.0
+
+    @property
+    def broadcast(self) -> bool:
+        """Whether broadcasts take the place of some frames."""
+        return self.beside in ("broadcast", "both")
+
+    @property
+    def queries(self) -> bool:
+        """Whether the device is asked."""
+        return self.beside in ("management", "both")
+
+    @property
+    def ramp_seconds(self) -> float:
+        """Time from the beginning of the first group to that of the last, from which on the rate is whole."""
+        return (self.groups - 1) * self.group_seconds
+
+    def whole_share(self, seconds: float) -> float:
+        """Return the share of a phase's frames that are sent while all groups send; `seconds` = length of the phase."""
+        whole = seconds - self.ramp_seconds
+        # Until then half of the rate is sent, on average.
+        return whole / (whole + self.ramp_seconds / 2)
+
+    @property
+    def entries(self) -> int:
+        """The most connections that a device keeps of broadcasts from each side, and of queries."""
+        return 2 * self.broadcast + self.queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +423,27 @@ def phase2_of(result: TrialResult) -> dict[Direction, StreamCounts]:
         return {}
     both = {Direction.INITIATOR: result.phase2.initiator, Direction.RESPONDER: result.phase2.responder}
     return {direction: stream for direction, stream in both.items() if stream is not None}
+
+
+def streams_of(result: TrialResult) -> dict[Direction | None, StreamCounts]:
+    """Return the engine's counts of phase 1 (key None) and of each active direction of phase 2."""
+    phase1: dict[Direction | None, StreamCounts] = {} if result.phase1 is None else {None: result.phase1}
+    return phase1 | dict(phase2_of(result).items())
+
+
+def arrived_in_all(streams: Mapping[Direction | None, StreamCounts]) -> int:
+    """Return the number of frames of all streams that arrived, also with wrong content."""
+    return sum(stream.arrived for stream in streams.values())
+
+
+def is_disturbed(cpu: Cpu) -> bool:
+    """Whether the CPU was taken away: the engine counts only stalls that are longer than the trial's bound."""
+    return cpu.stalls > 0 or cpu.stolen_ns >= _STOLEN_BOUND_NS
+
+
+def lost_seconds(cpu: Cpu) -> float:
+    """Return the CPU's seconds without work: the larger of its stalls and of what the hypervisor admits."""
+    return max(cpu.stalled_ns, cpu.stolen_ns) / 1e9
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,19 @@ from natgauge.agreement.generated import Cpu, StreamCounts
 from natgauge.causes.cause import Cause
 from natgauge.causes.counters import facts_of
 from natgauge.causes.of_trial import TableState, cause_of
-from natgauge.counts import is_disturbed, lost_seconds
 from natgauge.figure_text import in_percent, with_noun
-from natgauge.modifiers import Modifiers
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
-from natgauge.trials import LEAST_LAG_SECONDS, Direction, Trial, TrialPlan, lag_tolerance
+from natgauge.trials import (
+    LEAST_LAG_SECONDS,
+    Direction,
+    Modifiers,
+    Trial,
+    TrialPlan,
+    is_disturbed,
+    lag_tolerance,
+    lost_seconds,
+)
 from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Verdict, origin
 
 #: Counter of a log's messages, of one or several records each, that found no room on their way to what writes them.
@@ -68,7 +75,24 @@ class _Case:
 
     @cached_property
     def tester_drops(self) -> Mapping[str, int]:
-        return _tester_drops(self)
+        """Lost frames that the tester's own ports explain, by the name of the stream.
+
+        Each drop explains one frame: of the first stream whose frames meet the port that way.
+        """
+        left = {
+            (name, way): frames
+            for name, drops in _port_drops(self).items()
+            for way, frames in zip(("received", "sent"), drops, strict=True)
+        }
+        explained = {}
+        for stream in self.streams:
+            lost = stream.counts.lost
+            for place in _met_ports(stream):
+                taken = min(lost, left.get(place, 0))
+                left[place] = left.get(place, 0) - taken
+                lost -= taken
+            explained[stream.name] = stream.counts.lost - lost
+        return explained
 
     @property
     def plan(self) -> TrialPlan:
@@ -173,19 +197,8 @@ def judge(trial: Trial, limits: Limits) -> Trial:
     log lacks. Phase 2 is late because it says nothing after a failed phase 1.
     """
     case = _Case(trial, limits)
-    rules = (
-        *(
-            _gone(case),
-            _changed(case),
-            _not_empty(case),
-            _refused(case),
-            _queue_full(case),
-            _strayed(case),
-        ),
-        *_streams_judged(case),
-        _left_open(case),
-        _unlogged(case),
-    )
+    before = (_gone, _changed, _not_empty, _refused, _queue_full, _strayed)
+    rules = (*(rule(case) for rule in before), *_streams_judged(case), _left_open(case), _unlogged(case))
     decided = next((ruling for ruling in rules if ruling is not None), _Ruling(Verdict.PASS, ""))
     return replace(
         trial,
@@ -560,27 +573,6 @@ def _port_drops(case: _Case) -> dict[str, tuple[int, int]]:
     return {name: (0 if name in taken else port.rx_dropped, port.tx_dropped) for name, port in ports.items()}
 
 
-def _tester_drops(case: _Case) -> dict[str, int]:
-    """Lost frames that the tester's own ports explain, by the name of the stream.
-
-    Each drop explains one frame: of the first stream whose frames meet the port that way.
-    """
-    left = {
-        (name, way): frames
-        for name, drops in _port_drops(case).items()
-        for way, frames in zip(("received", "sent"), drops, strict=True)
-    }
-    explained = {}
-    for stream in case.streams:
-        lost = stream.counts.lost
-        for place in _met_ports(stream):
-            taken = min(lost, left.get(place, 0))
-            left[place] = left.get(place, 0) - taken
-            lost -= taken
-        explained[stream.name] = stream.counts.lost - lost
-    return explained
-
-
 def _met_ports(stream: _Stream) -> Sequence[tuple[str, str]]:
     """Ports that frames of a stream meet, and which way; reactions go back the other way."""
     there, back = (_DOWN, _UP) if stream.direction is Direction.RESPONDER else (_UP, _DOWN)
@@ -623,17 +615,13 @@ def _stalled(case: _Case, counts: StreamCounts) -> float:
     return counts.stalled_seconds if any(cpu.role == "sender" for cpu in case.disturbed) else 0.0
 
 
-def _lag(case: _Case, counts: StreamCounts) -> float:
-    """Return how late the phase ended in s; in `shared` placement the device's work is included."""
-    if case.trial.placement != "shared":
-        return counts.final_lag_seconds
-    return max(counts.final_lag_seconds, counts.settled_lag_seconds)
-
-
 def _behind(case: _Case, stream: _Stream) -> _Ruling | None:
     counts = stream.counts
     tolerance = lag_tolerance(_whole_seconds(case, stream), case.plan.lag_share)
-    lag = _lag(case, counts)
+    lag = counts.final_lag_seconds
+    if case.trial.placement == "shared":
+        # The device's work is included.
+        lag = max(lag, counts.settled_lag_seconds)
     if not stream.lag_matters or lag <= tolerance:
         return None
     stalled = _stalled(case, counts)

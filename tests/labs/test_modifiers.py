@@ -12,11 +12,10 @@ from tests.labs.test_measure import NAME
 from tests.labs.trying import passing
 from tests.plans import PlanOfTrial
 
-from natgauge.modifiers import Modifiers
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
-from natgauge.trials import Phase2Plan
+from natgauge.trials import Modifiers, Phase2Plan
 
 #: Long enough for a second query.
 CONNECTIONS, RATE, SECONDS = 500, 1000.0, 1.2

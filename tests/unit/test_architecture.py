@@ -25,7 +25,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "late_delays": {"figure_text"},
     "churn": {"words"},
     "log_counts": {"figure_text", "words"},
-    "modifiers": set(),
     "power": {"errors"},
     "readings": {"churn", "core_work", "log_counts", "power"},
     "causes": {"figure_text", "late_delays", "words"},
@@ -64,11 +63,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": {"figure_text"},
     "subscriber_profiles": {"errors", "ethernet", "figure_text", "foreign", "inputs", "toml_text", "words"},
     "delays": {"agreement"},
-    "trials": {"agreement", "causes", "churn", "delays", "errors", "modifiers", "other_traffic", "readings", "words"},
+    "trials": {"agreement", "causes", "churn", "delays", "errors", "other_traffic", "readings", "words"},
     "measurer": {"delays", "errors", "paired", "trials"},
     "trial_record": {"causes", "readings", "trials"},
     "verdicts": {
-        "agreement", "causes", "counts", "figure_text", "modifiers", "readings", "trial_record", "trials", "words",
+        "agreement", "causes", "figure_text", "readings", "trial_record", "trials", "words",
     },
     "records": {
         "causes", "errors", "figure_text", "files", "foreign", "metrics", "notes", "statistics",
@@ -76,7 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "procedures": {
         "agreement", "causes", "churn", "core_work", "delays", "errors", "ethernet", "figure_text", "inputs",
-        "known_doubts", "late_delays", "log_counts", "measurer", "metrics", "modifiers", "notes", "paired", "records",
+        "known_doubts", "late_delays", "log_counts", "measurer", "metrics", "notes", "paired", "records",
         "statistics", "subscriber_profiles", "trials", "words",
     },
     "analysis": {
@@ -92,7 +91,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tables", "toml_text", "words",
     },
     "agreement": {"bounded_output", "errors", "host", "late_delays", "system_errors", "words"},
-    "counts": {"agreement", "trials"},
     "labs": {
         "bounded_output", "core_work", "embedding", "errors", "files", "finding", "host", "inputs", "interruption",
         "plain_text", "system_errors", "table_memory", "words",
@@ -105,13 +103,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "system_errors", "table_memory", "toml_text", "words",
     },
     "tester": {
-        "agreement", "cleaning", "counts", "delays", "errors", "ethernet", "figure_text", "files", "finding",
-        "foreign", "gateways", "host", "inputs", "labs", "paired", "statistics", "words",
+        "agreement", "cleaning", "delays", "errors", "ethernet", "figure_text", "files", "finding",
+        "foreign", "gateways", "host", "inputs", "labs", "paired", "statistics", "trials", "words",
     },
     "setup": {"errors", "ethernet", "figure_text", "gateways", "host", "inputs", "labs", "port_blocks", "words"},
     "trial": {
-        "agreement", "causes", "churn", "core_work", "counts", "delays", "errors", "ethernet", "figure_text",
-        "files", "foreign", "gateways", "host", "inputs", "labs", "log_counts", "measurer", "modifiers",
+        "agreement", "causes", "churn", "core_work", "delays", "errors", "ethernet", "figure_text",
+        "files", "foreign", "gateways", "host", "inputs", "labs", "log_counts", "measurer",
         "other_traffic", "paired", "power", "procedures", "readings", "setup", "statistics", "table_memory", "tester",
         "trial_record", "trials", "verdicts", "words",
     },

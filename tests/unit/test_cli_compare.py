@@ -25,7 +25,7 @@ from natgauge.agreement.generated import ComparisonRequest, ComparisonResult
 from natgauge.cli import run
 from natgauge.comparisons import by_slices
 from natgauge.comparisons import compare as comparing
-from natgauge.comparisons.by_slices import Contestants, RunningGateway
+from natgauge.comparisons.by_slices import BySlices, RunningGateway
 from natgauge.errors import BrokenError, EndedBySignal, HostError
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host.settings import LocalSetting
@@ -115,8 +115,8 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engine:
 
     monkeypatch.setattr(comparing, "check_host", lambda: None)
     monkeypatch.setattr(rounds, "compare", found)
-    monkeypatch.setattr(Contestants, "__enter__", lambda _: found.labs.append("made"))
-    monkeypatch.setattr(Contestants, "__exit__", lambda *_: found.labs.append("undone"))
+    monkeypatch.setattr(BySlices, "__enter__", lambda _: found.labs.append("made"))
+    monkeypatch.setattr(BySlices, "__exit__", lambda *_: found.labs.append("undone"))
     monkeypatch.setattr(RunningGateway, "started", property(Ready))
     monkeypatch.chdir(tmp_path)
     return found
@@ -212,12 +212,12 @@ def test_each_round_has_labs_of_its_own(engine: Engine) -> None:
 def failing_from(number: int, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Labs cannot be made any more from the round with this number on, from 1."""
 
-    def enter(_: Contestants) -> None:
+    def enter(_: BySlices) -> None:
         if engine.labs.count("made") + 1 >= number:
             raise HostError("table_size: another natgauge on this machine relies on it; wait until it has ended")
         engine.labs.append("made")
 
-    monkeypatch.setattr(Contestants, "__enter__", enter)
+    monkeypatch.setattr(BySlices, "__enter__", enter)
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
@@ -242,7 +242,7 @@ def test_between_rounds_nobody_else_lowers_a_setting_of_the_machine(
     setting.write_text("1000\n")
     used: list[LocalSetting] = []
 
-    def enter(_: Contestants) -> None:
+    def enter(_: BySlices) -> None:
         used.append(LocalSetting("table_size", [setting], memory=Memory))
         used[-1].write(2000)
 
@@ -251,8 +251,8 @@ def test_between_rounds_nobody_else_lowers_a_setting_of_the_machine(
         with pytest.raises(HostError, match="relies on it"):
             Context().run(LocalSetting("table_size", [setting], memory=Memory).write, 100)
 
-    monkeypatch.setattr(Contestants, "__enter__", enter)
-    monkeypatch.setattr(Contestants, "__exit__", leave)
+    monkeypatch.setattr(BySlices, "__enter__", enter)
+    monkeypatch.setattr(BySlices, "__exit__", leave)
     assert run([*ASKED, "--quantities", "up"]) == 0
     assert len(used) == len(engine.rounds) >= 3
     LocalSetting("table_size", [setting], memory=Memory).write(100)
@@ -280,7 +280,7 @@ def test_a_comparison_that_did_not_come_to_its_end_has_a_comment_with_the_reason
 ) -> None:
     assert not engine.labs
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Contestants, "__enter__", Mock(side_effect=error))
+    monkeypatch.setattr(BySlices, "__enter__", Mock(side_effect=error))
     for form in (["--format", "markdown"], ["--format=markdown"], []):
         assert run([*ASKED, *form]) not in (0, 10, 11)
         printed = capsys.readouterr()

@@ -24,7 +24,7 @@ from natgauge.audits.request import AuditOptions
 from natgauge.campaigns import keys
 from natgauge.cli import app, compare, measure
 from natgauge.cli.exit_statuses import EXIT_STATUSES
-from natgauge.cli.generator import ClickInputType
+from natgauge.cli.generator import ValueType
 from natgauge.comparisons import compare as comparing
 from natgauge.comparisons.request import OF_ALL, CompareOptions, read_gateways
 from natgauge.errors import BrokenError, FaultError, HostError, UsageError
@@ -80,7 +80,7 @@ def test_each_option_of_a_metric_is_an_input_and_each_input_an_option(metric: st
         option = options[one.name]
         assert isinstance(option, click.Option)
         assert one.option in option.opts
-        assert option.is_flag or isinstance(option.type, ClickInputType)
+        assert option.is_flag or isinstance(option.type, ValueType)
 
 
 def test_each_option_of_compare_is_an_input() -> None:

@@ -32,12 +32,12 @@ READER = """
 import os, sys
 from pathlib import Path
 import natgauge.cli.lab
-from natgauge.cli import SUBCOMMANDS, _MODULES, run
+from natgauge.cli import SUBCOMMANDS, app, run
 from natgauge.cleaning import cleanup
 from natgauge.labs.common import locks
 # Before it is another user: that one may not be able to read the package. The help lists all commands.
 for name in SUBCOMMANDS:
-    __import__(f"natgauge.cli.{_MODULES.get(name, name)}")
+    app.get_command(None, name)
 locks.RUN = Path(sys.argv[1])
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 sys.exit(run(sys.argv[2:]))

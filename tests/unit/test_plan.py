@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.golden import Golden
 
-from natgauge.cli.generator import ClickInputType
+from natgauge.cli.generator import ValueType
 from natgauge.errors import UsageError
 from natgauge.inputs.input import Input
 from natgauge.inputs.question import TrafficOptions
@@ -262,7 +262,7 @@ def test_a_rate_is_checked_once_between_the_command_line_and_the_engine(monkeypa
 
     monkeypatch.setattr(Input, "checked", counted)
     (described,) = [one for one in get("throughput").own_inputs() if one.name == "connection_rate"]
-    rate = ClickInputType(described).convert("5000", None, None)
+    rate = ValueType(described.type).convert("5000", None, None)
     planned = planned_of("throughput", {"connection_rate": rate})
     assert (rate, planned.settings.parameters()["connection_rate"], planned.chosen) == (
         5000,

@@ -22,7 +22,7 @@ from natgauge.campaigns.journal import entries
 from natgauge.campaigns.plan import parse, read
 from natgauge.cli import run as command_line
 from natgauge.errors import HostError, UsageError
-from natgauge.spread import access, certificates, resources, workers
+from natgauge.spread import access, resources, workers
 from natgauge.spread.cluster import ClosedScheduler, listening, workers_at
 from natgauge.spread.worker import WorkerMachine
 from natgauge.spread.workers import Workers
@@ -96,7 +96,7 @@ def test_nobody_samples_workers_while_they_measure() -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Certificates of scheduler and campaign."""
-    certificates.make(tmp_path / "certificates")
+    access.make_certificates(tmp_path / "certificates")
     return tmp_path / "certificates"
 
 

@@ -27,7 +27,7 @@ from tests.unit.spreading import own_run
 from natgauge import spread
 from natgauge.cli import run as command_line_here
 from natgauge.errors import HostError, UsageError
-from natgauge.spread import access, certificates, cluster
+from natgauge.spread import access, cluster
 from natgauge.spread.resources import Offer
 
 __all__ = ["own_run"]
@@ -39,7 +39,7 @@ PATIENCE_SECONDS = 60.0
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Certificates as an operator makes them."""
-    certificates.make(tmp_path / "certificates")
+    access.make_certificates(tmp_path / "certificates")
     return tmp_path / "certificates"
 
 
@@ -65,21 +65,21 @@ def test_no_certificate_is_overwritten(folder: Path, capsys: pytest.CaptureFixtu
 def test_certificates_that_could_not_be_written_leave_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = certificates._made()
-    monkeypatch.setattr(certificates, "_made", lambda: {**made, "no/such": b""})
+    made = access._made()
+    monkeypatch.setattr(access, "_made", lambda: {**made, "no/such": b""})
     with pytest.raises(UsageError, match=r"certificates: cannot write .*; name another folder"):
-        certificates.make(tmp_path / "new")
+        access.make_certificates(tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("role", certificates.ROLES)
-def test_certificates_as_made_are_good_for_each_role(role: certificates.Role, folder: Path) -> None:
+@pytest.mark.parametrize("role", access.ROLES)
+def test_certificates_as_made_are_good_for_each_role(role: access.Role, folder: Path) -> None:
     assert access.security_of(role, SCHEDULER, folder, insecure=False).require_encryption
 
 
-@pytest.mark.parametrize("role", certificates.ROLES)
-def test_a_role_needs_no_file_of_the_others(role: certificates.Role, folder: Path) -> None:
-    for other in set(certificates.ROLES) - {role}:
+@pytest.mark.parametrize("role", access.ROLES)
+def test_a_role_needs_no_file_of_the_others(role: access.Role, folder: Path) -> None:
+    for other in set(access.ROLES) - {role}:
         (folder / f"{other}.pem").unlink()
         (folder / f"{other}-key.pem").unlink()
     assert access.security_of(role, SCHEDULER, folder, insecure=False)
@@ -89,8 +89,8 @@ def remade(folder: Path, **changed: Any) -> None:
     """Put the worker's certificate of another authority into a folder, made under other conditions."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in changed.items():
-            patch.setattr(certificates, name, value)
-        certificates.make(folder / "other")
+            patch.setattr(access, name, value)
+        access.make_certificates(folder / "other")
     for name in ("worker.pem", "worker-key.pem", *(["ca.pem"] if changed else [])):
         (folder / "other" / name).replace(folder / name)
 
@@ -274,7 +274,7 @@ def test_a_scheduler_of_another_authority_is_told_from_one_that_refuses_us(
     where, _ = scheduler
     security = access.security_of("worker", where, folder, insecure=False)
     assert access.local_address(where, security, "worker") == "127.0.0.1"
-    certificates.make(tmp_path / "foreign")
+    access.make_certificates(tmp_path / "foreign")
     with pytest.raises(HostError, match=r"the scheduler at dask://.* has a certificate that is refused"):
         access.local_address(where, access.security_of("worker", where, tmp_path / "foreign", insecure=False), "worker")
     # One that knows our scheduler's authority, and is itself of another.

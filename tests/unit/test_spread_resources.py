@@ -13,7 +13,7 @@ import pytest
 from tests.unit.golden import Golden
 
 from natgauge import spread
-from natgauge.campaigns.cells import PlannedCell, each, points
+from natgauge.campaigns.cells import points
 from natgauge.campaigns.plan import Plan, parse
 from natgauge.errors import HostError, UsageError
 from natgauge.host import cpus
@@ -252,20 +252,3 @@ def test_where_says_who_measures(text: str, scheduler: str, workers: int) -> Non
 def test_anything_else_is_refused(text: str, golden: Golden) -> None:
     with golden.raises(UsageError):
         spread.where(text)
-
-
-def test_one_cell_is_planned_alone_and_a_fault_of_another_does_not_matter() -> None:
-    plan = parse(
-        {
-            "name": "one",
-            "gateways": ["linux-ipv4"],
-            "series": {"connections": [1000, 10**12]},
-            "measure": [{"metric": "throughput"}],
-            "seed": 1,
-        },
-        "plan",
-    )
-    ((name, found),) = each(plan, only="linux-ipv4-connections-1000")
-    assert name == "linux-ipv4-connections-1000"
-    assert isinstance(found, PlannedCell)
-    assert [isinstance(one, PlannedCell) for _, one in each(plan)] == [True, False]

@@ -11,7 +11,7 @@ from tests.unit.test_campaign_plan import cells
 from tests.unit.test_measurer_verbs import WIRE, check
 
 from natgauge.audits.request import LONG_WAIT_SECONDS, audit_request
-from natgauge.campaigns.cells import accepts
+from natgauge.campaigns.cells import lacks_rate
 from natgauge.campaigns.plan import PlanError
 from natgauge.comparisons.request import CompareOptions, read_gateways, with_usual_options
 from natgauge.errors import UsageError
@@ -106,5 +106,5 @@ def test_a_comparison_by_rates_refuses_frames_of_slices(golden: Golden) -> None:
 def test_the_connection_rate_of_a_round_is_given_only_to_what_takes_one() -> None:
     measure = [{"metric": "throughput"}, {"metric": "throughput", "stateless": True}]
     for point in cells(gateways=["linux-ipv4"], device={}, measure=measure):
-        taken = {each.planned.settings.has_phase1: accepts(each, "connection_rate") for each in point.measurements}
+        taken = {each.planned.settings.has_phase1: lacks_rate(each) for each in point.measurements}
         assert taken == {True: True, False: False}

@@ -15,11 +15,18 @@ from tests.unit.counted import arrivals, change_counts, change_trial, make_count
 from tests.unit.golden import Golden
 
 from natgauge.agreement.generated import Cpu, PortCounters, StreamCounts
-from natgauge.counts import is_disturbed
-from natgauge.modifiers import Modifiers
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
-from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Phase2Plan, Restart, lag_tolerance
+from natgauge.trials import (
+    LAG_SHARE,
+    LEAST_LAG_SECONDS,
+    Direction,
+    Modifiers,
+    Phase2Plan,
+    Restart,
+    is_disturbed,
+    lag_tolerance,
+)
 from natgauge.verdicts import Limits, judge
 from natgauge.words import Placement, Verdict
 

@@ -199,12 +199,9 @@ def unlike(figures: Sequence[RankedFigure], *, except_for: Collection[str] = (),
     return Unlike(figures[0].metric, tuple(found), so) if found else None
 
 
-def sentence(figures: Sequence[RankedFigure], *, except_for: Collection[str] = (), so: str = ORDERED) -> str:
-    """Return the sentence that belongs to figures of one metric with different conditions; empty where they have none.
-
-    `so` is what follows, as `Unlike` has it.
-    """
-    found = unlike(figures, except_for=except_for, so=so)
+def sentence(figures: Sequence[RankedFigure], *, except_for: Collection[str] = ()) -> str:
+    """Return the sentence on the different conditions of figures of one metric; empty where they have none."""
+    found = unlike(figures, except_for=except_for)
     return "" if found is None else str(found)
 
 

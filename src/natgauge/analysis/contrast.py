@@ -330,15 +330,8 @@ def median_interval_of(metric: str, repetitions: Sequence[Repetition], doubts: I
     ]
     ends = [each.value if each.upper is None else max(each.value, each.upper) for each in repetitions]
     uppers = [math.inf if is_rate and _is_least(each) else end for each, end in zip(repetitions, ends, strict=True)]
-    found = widened_interval(interval_of(lowers, uppers), every)
+    found = interval_of(lowers, uppers)
     if found is None:
         return None
-    return MedianInterval(lower=found.lower, upper=finite(found.upper), coverage=found.coverage)
-
-
-def widened_interval(interval: ConfidenceInterval | None, doubts: Iterable[Note]) -> ConfidenceInterval | None:
-    """Return the interval of a rate with the shares of its doubts; None for none."""
-    if interval is None or interval.lower < 0:
-        return interval
-    lower, upper = widened(interval.lower, interval.upper, doubts)
-    return replace(interval, lower=lower, upper=upper)
+    lower, upper = (found.lower, found.upper) if found.lower < 0 else widened(found.lower, found.upper, every)
+    return MedianInterval(lower=lower, upper=finite(upper), coverage=found.coverage)

@@ -23,8 +23,8 @@ from datetime import datetime
 from statistics import NormalDist
 from typing import Final, Literal
 
-from natgauge.analysis.comparing import Difference, different_parameters
-from natgauge.analysis.ratio_changes import control_margin
+from natgauge.analysis.comparing import Difference
+from natgauge.analysis.ratio_changes import control_margin, cost_differences
 from natgauge.analysis.ratio_verdicts import grave_doubts
 from natgauge.records.comparison import ComparisonRecord, Method, RatioEstimate
 from natgauge.statistics.interim import alpha_spent
@@ -32,8 +32,7 @@ from natgauge.statistics.interval import CONFIDENCE
 from natgauge.statistics.rounds import student_t
 from natgauge.words import Quantity
 
-#: The metric whose parameters move a cost, and the group of parameters that may change from commit to commit.
-_METRIC: Final = "cost"
+#: The group of parameters that may change from commit to commit.
 _DEVICE: Final = frozenset({"device"})
 
 #: Degrees of freedom beyond which Student's factor hardly changes; its time grows with them.
@@ -146,10 +145,8 @@ def _series_of(record: ComparisonRecord, estimate: RatioEstimate, found: list[Hi
 
 def _unlike(first: ComparisonRecord, second: ComparisonRecord, label: str) -> tuple[Difference, ...]:
     """Return what the two are set up otherwise in: all of the baseline; of the gateway what is not the device's own."""
-    of_baseline = different_parameters(first.baseline.parameters, second.baseline.parameters, _METRIC)
-    own = different_parameters(
-        first.gateway(label).parameters, second.gateway(label).parameters, _METRIC, except_for=_DEVICE
-    )
+    of_baseline = cost_differences(first.baseline, second.baseline)
+    own = cost_differences(first.gateway(label), second.gateway(label), _DEVICE)
     return (*of_baseline, *(each for each in own if each not in of_baseline))
 
 

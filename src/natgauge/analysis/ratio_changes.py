@@ -15,6 +15,7 @@ from typing import Final
 
 from natgauge.analysis.change import Change, Changes, Conclusion, matched, side, split, verdict
 from natgauge.analysis.comparing import Difference, different_parameters
+from natgauge.analysis.conditions import COST
 from natgauge.analysis.contrast import Contrast
 from natgauge.analysis.ratio_verdicts import grave_doubts, margin_of
 from natgauge.errors import UsageError
@@ -24,8 +25,6 @@ from natgauge.records.parameters import describe
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 from natgauge.statistics.two_samples import ratio_of
 
-#: The metric whose parameters move a cost.
-_METRIC: Final = "cost"
 _DEVICE: Final = "device"
 _REMEDY: Final = (
     "the intervals contain what differs between rounds, not what differs between two runs; compare both versions in "
@@ -143,14 +142,15 @@ def _differences(
         replace(difference, label=f"baseline's {difference.label}")
         if describe(difference.name).group == _DEVICE
         else difference
-        for difference in _unlike(first.baseline, second.baseline, strict)
+        for difference in cost_differences(first.baseline, second.baseline, strict)
     ]
-    own = _unlike(first.gateway(label), second.gateway(label), about)
+    own = cost_differences(first.gateway(label), second.gateway(label), about)
     return [*of_baseline, *(difference for difference in own if difference not in of_baseline)]
 
 
-def _unlike(first: GatewayRecord, second: GatewayRecord, about: Collection[str]) -> list[Difference]:
-    return different_parameters(first.parameters, second.parameters, _METRIC, except_for=about)
+def cost_differences(first: GatewayRecord, second: GatewayRecord, about: Collection[str] = ()) -> list[Difference]:
+    """Return the differences that move a cost; parameters and groups in `about` may differ."""
+    return different_parameters(first.parameters, second.parameters, COST, except_for=about)
 
 
 def _named(record: ComparisonRecord) -> str:

@@ -171,20 +171,18 @@ def scale_up(result: Result, results: Sequence[Result]) -> Comparison:
 
     references = [other for other in _beside(result, results, CORES) if other.device_cores == 1]
 
-    def is_reference(other: Result) -> bool:
-        return any(other is each for each in references)
-
     def compute(value: float, reference: float) -> float:
         return derived.relative_scale_up(value, cores, reference)
 
-    return _compare(result, results, is_reference, CORES.about_of(result), compute)
+    return _compare(result, results, references, CORES.about_of(result), compute)
 
 
 def of_forwarding(result: Result, results: Sequence[Result]) -> Comparison:
     """The share of plain forwarding, in percent."""
     if _routes(result) or not _is_rate(result):
         return Comparison()
-    share = _compare(result, results, _routes, _DEVICE, derived.percent_of_forwarding)
+    routing = [other for other in results if _routes(other)]
+    share = _compare(result, results, routing, _DEVICE, derived.percent_of_forwarding)
     if result.placement != "shared" or share.value is None:
         return share
     # The tester's own work is the same in both, and makes them more alike.
@@ -207,13 +205,8 @@ def to_previous(result: Result, results: Sequence[Result], axis: Axis) -> Compar
     if not earlier:
         return Comparison()
     step = max(_position(other, axis) for other in earlier)
-    return _compare(
-        result,
-        results,
-        lambda other: any(other is each for each in earlier) and _position(other, axis) == step,
-        axis.about_of(result),
-        derived.to_previous,
-    )
+    references = [other for other in earlier if _position(other, axis) == step]
+    return _compare(result, results, references, axis.about_of(result), derived.to_previous)
 
 
 def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Comparison:
@@ -225,13 +218,12 @@ def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Compar
     if better is None or not earlier:
         return Comparison()
     first = min(_position(other, axis) for other in earlier)
-    comparison = _compare(
-        result,
-        results,
-        lambda other: any(other is each for each in earlier) and _position(other, axis) == first,
-        axis.about_of(result),
-        lambda value, reference: derived.degradation(reference, value, better),
-    )
+
+    def compute(value: float, reference: float) -> float:
+        return derived.degradation(reference, value, better)
+
+    references = [other for other in earlier if _position(other, axis) == first]
+    comparison = _compare(result, results, references, axis.about_of(result), compute)
     # One host with many sessions is no single flow.
     if comparison.value is None or (axis is SESSIONS and first == 1):
         return comparison
@@ -282,7 +274,7 @@ def _is_rate(result: Result) -> bool:
 def _compare(
     result: Result,
     results: Sequence[Result],
-    is_reference: Callable[[Result], bool],
+    references: Collection[Result],
     about: Collection[str],
     compute: Callable[[float, float], float],
 ) -> Comparison:
@@ -294,7 +286,7 @@ def _compare(
     candidates = [
         (place, other, comparable(result, other, except_for=about))
         for place, other in enumerate(results)
-        if other is not result and other.metric == result.metric and is_reference(other)
+        if other is not result and other.metric == result.metric and any(other is each for each in references)
     ]
     if not candidates:
         return Comparison()

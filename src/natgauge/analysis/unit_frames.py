@@ -286,10 +286,6 @@ def _with_background(octets: Mapping[Side, float], parameters: Parameters) -> Ma
     return {side: share * each + (1 - share) * (native + tags[side]) for side, each in octets.items()}
 
 
-def _load(parameters: Parameters) -> tuple[UnitFrame, ...]:
-    return _both(parameters, 1.0, 1.0)
-
-
 def _subscriber(parameters: Parameters) -> tuple[UnitFrame, ...]:
     rates = _of_subscriber(parameters)
     return tuple(frame for frame in _both(parameters, rates.get("up", 0.0), rates.get("down", 0.0)) if frame.share)
@@ -336,10 +332,6 @@ def _handshake(parameters: Parameters) -> tuple[UnitFrame, UnitFrame, UnitFrame]
     more = OPENING_OCTETS - SEGMENT_OCTETS
     syn, syn_ack = _segment(parameters, "SYN", "initiator", more), _segment(parameters, "SYN-ACK", "responder", more)
     return syn, syn_ack, _segment(parameters, "ACK", "initiator")
-
-
-def _tear_down(parameters: Parameters) -> tuple[UnitFrame, ...]:
-    return _closing(parameters, parameters.get("tear_down_by"))
 
 
 def _closing(parameters: Parameters, way: JsonValue) -> tuple[UnitFrame, ...]:
@@ -425,8 +417,8 @@ _OF_UNIT: Final[Mapping[Counted, Callable[[Parameters], tuple[UnitFrame, ...]]]]
     "frames": _of_throughput,
     "queries": _queries,
     "transaction": _transaction,
-    "closing": _tear_down,
-    "load": _load,
+    "closing": lambda parameters: _closing(parameters, parameters.get("tear_down_by")),
+    "load": lambda parameters: _both(parameters, 1.0, 1.0),
     "subscriber": _subscriber,
 }
 

@@ -21,7 +21,7 @@ from natgauge.campaigns import plan as plans
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, points
 from natgauge.campaigns.estimate import checked_estimate, repetitions
 from natgauge.campaigns.journal import Journal, entries
-from natgauge.campaigns.run import CellRunner, LocalRunner, Session
+from natgauge.campaigns.run import CellRunner, Session, run_here
 from natgauge.campaigns.state import CampaignState
 from natgauge.cleaning import cleanup
 from natgauge.errors import NatgaugeError, UsageError
@@ -204,7 +204,7 @@ def _here(make_bench: MakeBench | None, plan: plans.Plan, file: str, *, host_nam
     if make_bench is None:
         check_host()
     facts = machine.facts(host_name=host_name)
-    yield Means(cells, LocalRunner(make_bench or LabBench, facts), [facts])
+    yield Means(cells, partial(run_here, make_bench or LabBench, facts), [facts])
 
 
 def _undo_left_behind(observer: Observer) -> None:

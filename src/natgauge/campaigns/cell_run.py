@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from natgauge.agreement.generated import StreamCounts
-from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
+from natgauge.campaigns.cells import CellMeasurement, PlannedCell, lacks_rate
 from natgauge.campaigns.evidence import EVIDENCE
 from natgauge.campaigns.journal import AppendLine
 from natgauge.campaigns.journal_lines import RepetitionLine
@@ -219,7 +219,7 @@ class CellRun:
 
     def _given(self, measurement: CellMeasurement) -> dict[str, float]:
         """The connection rate found in this round, if any: then no search for a safe phase 1 is needed."""
-        if not accepts(measurement, "connection_rate"):
+        if not lacks_rate(measurement):
             return {}
         for other in self.point.measurements:
             ended = self.state.measurement(self.point.name, other.name).ended

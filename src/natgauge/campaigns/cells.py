@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from natgauge import procedures
 from natgauge.campaigns import keys
@@ -37,8 +37,14 @@ _LONGEST_NAME: Final = 255
 _LATE: Final = frozenset({Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.RESTART_IN_TRIAL})
 
 
-#: Name, metric, settings, number in the plan and published cells of a measurement.
-_Measured = tuple[str, str, dict[str, Any], int, tuple[PublishedCell, ...]]
+class _Measured(NamedTuple):
+    """A measurement as the plan has it, with its number there, from 0."""
+
+    title: str
+    metric: str
+    settings: dict[str, Any]
+    number: int
+    published: tuple[PublishedCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +99,9 @@ class PlannedCell:
 
 
 def points(plan: Plan, where: str = "plan") -> tuple[PlannedCell, ...]:
-    """Plan every cell, and refuse what can be refused before measuring; nothing is touched."""
-    return whole(tuple(each(plan, where)), where)
+    """Plan every cell for the cores that this process may use, and refuse what can be refused before measuring.
 
-
-#: A cell's name, and the cell or what is wrong with it.
-PlannedOrFaults = tuple[str, PlannedCell | tuple[str, ...]]
-
-
-def each(plan: Plan, where: str = "plan", only: str | None = None) -> Iterator[PlannedOrFaults]:
-    """Plan each cell in turn for the cores that this process may use.
-
-    Args:
-        only: name of the only cell to plan; None = all.
+    Nothing is touched.
     """
     series = {name: several for name, several in plan.series.items() if name in keys.of_cell()}
     number = len(plan.gateways) * max(1, len(plan.point))
@@ -115,26 +111,19 @@ def each(plan: Plan, where: str = "plan", only: str | None = None) -> Iterator[P
         raise PlanError(where, [f"series: {number} cells are more than {MOST_CELLS}; give shorter lists"])
     # Each cell looks at the recipes of all others' devices, too: they are read once for all cells.
     known = cache(_known)
-    for device in plan.gateways:
-        for together, *chosen in itertools.product(plan.point or [{}], *series.values()):
-            values = dict(zip(series, chosen, strict=True))
-            name = _cell_name(device, together, values)
-            if only in (None, name):
-                yield name, _point(plan, name, device, together, values, known=known)
-
-
-def whole(tried: Sequence[PlannedOrFaults], where: str) -> tuple[PlannedCell, ...]:
-    """All cells, if none has a fault."""
     faults: dict[str, list[str]] = {}
     planned = []
-    for name, cell in tried:
+    for device, together, *chosen in itertools.product(plan.gateways, plan.point or [{}], *series.values()):
+        values = dict(zip(series, chosen, strict=True))
+        name = _cell_name(device, together, values)
+        cell = _point(plan, name, device, together, values, known=known)
         if isinstance(cell, PlannedCell):
             planned.append(cell)
         else:
             for fault in cell:
                 faults.setdefault(fault, []).append(name)
     if faults:
-        raise PlanError(where, [f"{fault}{_in(names, len(tried))}" for fault, names in faults.items()])
+        raise PlanError(where, [f"{fault}{_in(names, number)}" for fault, names in faults.items()])
     twice = [name for name, count in Counter(point.name for point in planned).items() if count > 1]
     if twice:
         raise PlanError(where, [f"gateways: two cells would be called {twice[0]}; rename a recipe"])
@@ -204,19 +193,17 @@ def _point(  # noqa: PLR0913 - a cell of three loops, and what all cells share
     if not measurements:
         # All are wrong, and were told (`PlanError.rest`).
         return ()
-    background = next(
-        (settings for _, _, settings, _, _ in measurements if settings.get("foreground_share", 1.0) != 1.0), {}
-    )
-    shared = {key: background[key] for key in ("foreground_share",) if key in background}
-    _, metric, first, _, _ = measurements[0]
+    shares = [share for each in measurements if (share := each.settings.get("foreground_share", 1.0)) != 1.0]
+    shared = {"foreground_share": shares[0]} if shares else {}
+    metric, first = measurements[0].metric, measurements[0].settings
     deciding: dict[str, Any] = {}
     try:
         # A subscriber's frames follow from its profile, and a cell has the same frames for all its measurements.
-        own = [procedures.get(each).settings.traffic_of(settings) for _, each, settings, _, _ in measurements]
+        own = [procedures.get(each.metric).settings.traffic_of(each.settings) for each in measurements]
         if any(frames != own[0] for frames in own):
-            _, alone, _, number, _ = next(each for each, frames in zip(measurements, own, strict=True) if frames)
-            other = f"{alone}: its frames follow from its profile, and other measurements of the cell have others"
-            return (f"measure[{number}]: {other}; give it a plan of its own",)
+            alone = next(each for each, frames in zip(measurements, own, strict=True) if frames)
+            why = "its frames follow from its profile, and other measurements of the cell have others"
+            return (f"measure[{alone.number}]: {alone.metric}: {why}; give it a plan of its own",)
         deciding |= first if own[0] else {}
         cell = ask(metric, device, {**_evaluated(plan, device, metric, {**choices, **deciding}, known), **shared}).cell
         # What a metric has no use for is refused before its value, which may be none of this gateway either.
@@ -225,7 +212,7 @@ def _point(  # noqa: PLR0913 - a cell of three loops, and what all cells share
         with frames_of_profile(Question(metric=metric, cell=cell, settings=first)):
             bench = Bench(cell)
     except UsageError as error:
-        of = measurements[0][3] if error.at in deciding else None
+        of = measurements[0].number if error.at in deciding else None
         path = _path(error.at, plan, values, of) or f"gateways[{plan.gateways.index(device)}]: "
         return (at_path(path, error),)
     planned: list[CellMeasurement] = []
@@ -260,12 +247,12 @@ def _faults(
         try:
             check(measurement)
         except UsageError as error:
-            faults.append(at_path(_path(error.at, plan, values, measurement[3]), error))
+            faults.append(at_path(_path(error.at, plan, values, measurement.number), error))
     return tuple(faults)
 
 
 def _refuse_unlike(cell: Cell, measurement: _Measured) -> None:
-    refuse_unlike_metric(Question(metric=measurement[1], cell=cell, settings=measurement[2]))
+    refuse_unlike_metric(Question(metric=measurement.metric, cell=cell, settings=measurement.settings))
 
 
 def _evaluated(
@@ -333,7 +320,7 @@ def _measurements_of(plan: Plan, device: str, together: Mapping[str, Any]) -> It
             if titles[title] > 1:
                 title = f"{title}-{titles[title]}"
             settings = plan.placed({**fixed, **values}, known)
-            yield title, metric, settings, number, _published(plan, measure, together)
+            yield _Measured(title, metric, settings, number, _published(plan, measure, together))
 
 
 def _published(plan: Plan, measure: Mapping[str, Any], together: Mapping[str, Any]) -> tuple[PublishedCell, ...]:
@@ -378,8 +365,8 @@ def _rank(measurement: CellMeasurement) -> int:
     return USUAL_TURN + 1 if settings.needs() & _LATE else turn
 
 
-def accepts(measurement: CellMeasurement, setting: str) -> bool:
-    """Whether a measurement has use for a setting that the plan leaves open."""
+def lacks_rate(measurement: CellMeasurement) -> bool:
+    """Whether a measurement has use for a connection rate, and the plan leaves it open."""
     planned = measurement.planned
     names = {item.name for item in dataclasses.fields(planned.settings)}
-    return setting in names - planned.settings.unused.keys() - planned.chosen.keys()
+    return "connection_rate" in names - planned.settings.unused.keys() - planned.chosen.keys()

@@ -15,7 +15,7 @@ from typing import Final
 from natgauge import doubts, procedures
 from natgauge.agreement.generated import DelayCounts, Phase2Counts, Silence, StreamCounts, VariationCounts
 from natgauge.agreement.trial import NO_FRAMES, result_of, stream_of
-from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
+from natgauge.campaigns.cells import CellMeasurement, PlannedCell, lacks_rate
 from natgauge.campaigns.plan import PlanError
 from natgauge.delays import Delays
 from natgauge.durations import likely
@@ -302,7 +302,7 @@ def _run(
     **others: float,
 ) -> Once:
     settings = measurement.planned.settings
-    assumed = {"connection_rate": rates[0]} if rate_known and accepts(measurement, "connection_rate") else {}
+    assumed = {"connection_rate": rates[0]} if rate_known and lacks_rate(measurement) else {}
     single = make_settings(
         measurement.planned.procedure,
         {**measurement.planned.chosen, **assumed, "repeat": 1, **others},

@@ -11,11 +11,11 @@ from __future__ import annotations
 import fnmatch
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from natgauge.campaigns.cell_run import CellRun, is_open, pending
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
@@ -45,34 +45,22 @@ def most_rounds(points: Sequence[PlannedCell]) -> int:
     return max((measurement.most_repetitions for point in points for measurement in point.measurements), default=0)
 
 
-class CellRunner(Protocol):
-    """Makes all cell runs of a session."""
-
-    def __call__(self, session: Session, points: Sequence[PlannedCell]) -> None:
-        """Run cells until these lack no repetition.
-
-        Raises:
-            HostError: a host cannot measure, or the journal cannot be written; the campaign can be resumed.
-            NatgaugeError: a lab cannot be made.
-        """
+#: Makes cell runs of a session until these cells lack no repetition.
+CellRunner = Callable[["Session", Sequence[PlannedCell]], None]
 
 
-@dataclass(frozen=True, slots=True)
-class LocalRunner:
-    """Runs cells on this machine, one after the other."""
-
-    make_bench: MakeBench
-    facts: Mapping[str, object]
-
-    def __call__(self, session: Session, points: Sequence[PlannedCell]) -> None:
-        """Run all rounds in order."""
-        turns = {point.name: _Turn(self, session, point) for point in points}
-        in_rounds(most_rounds(points), lambda number: [turns[each.name] for each in session.order(points, number)])
+def run_here(
+    make_bench: MakeBench, facts: Mapping[str, object], session: Session, points: Sequence[PlannedCell]
+) -> None:
+    """Run cells on this machine, one after the other, all rounds in order."""
+    turns = {point.name: _Turn(make_bench, facts, session, point) for point in points}
+    in_rounds(most_rounds(points), lambda number: [turns[each.name] for each in session.order(points, number)])
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    runner: LocalRunner
+    make_bench: MakeBench
+    facts: Mapping[str, object]
     session: Session
     point: PlannedCell
 
@@ -87,8 +75,8 @@ class _Turn:
             round_number=number,
             state=session.state,
             append_line=session.append_line,
-            make_bench=self.runner.make_bench,
-            facts=self.runner.facts,
+            make_bench=self.make_bench,
+            facts=self.facts,
             observer=session.observer,
             alike={each.name for each in session.points if each.one_device == self.point.one_device},
         )

@@ -50,14 +50,10 @@ class MeasurementState:
 
     def take(self, line: RepetitionLine) -> None:
         """Add a repetition that has ended; one that is no result is refused."""
-        self._store(line)
+        self.store(line)
         _ = line.result
         self.ended.append(line)
         self._of_ended = self.stored
-
-    def take_broken(self, line: MeasurementBroken) -> None:
-        """Note what is stored of the repetition in which it broke."""
-        self._store(line)
 
     def retry(self) -> None:
         """Forget the repetition in which it broke, so that it begins again."""
@@ -65,7 +61,8 @@ class MeasurementState:
         if self.partial:
             self.folder, self.partial = "", False
 
-    def _store(self, line: RepetitionLine | MeasurementBroken) -> None:
+    def store(self, line: RepetitionLine | MeasurementBroken) -> None:
+        """Note what is stored of a repetition, also of one in which it broke."""
         stored = Extent(**line.stored.model_dump())
         shrinks = any(now < before for now, before in zip(stored, self.stored, strict=True))
         if line.repetition != len(self.ended) + 1 or shrinks:
@@ -145,7 +142,7 @@ class CampaignState:
                 known.around += max(line.at - self._since.get(line.cell, line.at) - line.seconds, 0.0)
                 self._since[line.cell] = line.at
             case MeasurementBroken():
-                self.measurement(line.cell, line.measurement).take_broken(line)
+                self.measurement(line.cell, line.measurement).store(line)
             case ResultLine():
                 known = self.measurement(line.cell, line.measurement)
                 known.folder, known.partial = line.folder, bool(line.cause)

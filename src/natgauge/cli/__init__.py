@@ -28,13 +28,14 @@ import click
 import cloup
 
 from natgauge.cli.exit_statuses import epilog
-from natgauge.cli.names import Commands
+from natgauge.cli.names import COMPLETING, Commands
 from natgauge.cli.say import say
 from natgauge.errors import EndedBySignal, NatgaugeError, shortened
 from natgauge.interruption import SIGNALS
 from natgauge.system_errors import fault
 
-#: Heading of the help -> subcommands, each the function `command` in the module of the same name.
+#: Heading of the help -> subcommands, each the function `command` in the module of the same name, unless `_PLACES` has
+#: another place.
 SECTIONS: Final = {
     "Measure": ("measure", "compare", "audit", "plan", "run", "status"),
     "Several machines": ("certificates", "scheduler", "worker"),
@@ -43,10 +44,12 @@ SECTIONS: Final = {
     "Learn": ("demo", "gateways", "completion"),
 }
 SUBCOMMANDS: Final = tuple(name for names in SECTIONS.values() for name in names)
-
-
-#: Where the module has another name: `run` is the function below.
-_MODULES: Final = {"run": "campaign"}
+#: Module and function of the others.
+_PLACES: Final = {
+    "run": ("campaign", "command"),
+    "completion": ("names", "completion_command"),
+    **{name: ("several_machines", f"{name}_command") for name in SECTIONS["Several machines"]},
+}
 
 
 class _PipeBrokeError(Exception):
@@ -75,7 +78,8 @@ class _Subcommands(Commands):
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in SUBCOMMANDS:
             return None
-        command = importlib.import_module(f"natgauge.cli.{_MODULES.get(cmd_name, cmd_name)}").command
+        module, name = _PLACES.get(cmd_name, (cmd_name, "command"))
+        command = getattr(importlib.import_module(f"natgauge.cli.{module}"), name)
         return command if isinstance(command, click.Command) else None
 
     def make_context(
@@ -90,13 +94,10 @@ class _Subcommands(Commands):
 
     def list_sections(self, ctx: click.Context, include_default_section: bool = True) -> list[cloup.Section]:
         del include_default_section
-        sections = []
-        for title, names in SECTIONS.items():
-            commands = {name: self.get_command(ctx, name) for name in names}
-            sections.append(
-                cloup.Section(title, {name: command for name, command in commands.items() if command is not None})
-            )
-        return sections
+        return [
+            cloup.Section(title, {name: each for name in names if (each := self.get_command(ctx, name)) is not None})
+            for title, names in SECTIONS.items()
+        ]
 
 
 def _width_of_help() -> int:
@@ -128,8 +129,6 @@ def app() -> None:
     """Measure NAT gateways the way RFC 9693 and RFC 8219 prescribe."""
 
 
-#: Variable by which a shell asks for completions.
-_COMPLETING: Final = "_NATGAUGE_COMPLETE"
 #: Arguments whose answer needs no folder.
 _HELP: Final = frozenset({"-h", "--help", "--version"})
 
@@ -154,7 +153,7 @@ def _handle(handler: Callable[[int, FrameType | None], object] | signal.Handlers
             signal.signal(number, handler)
 
 
-def _open_closed() -> None:
+def _open_streams() -> None:
     """Open /dev/null where standard input, output or error is closed: files opened later would take their places."""
     for number in range(3):
         try:
@@ -165,18 +164,14 @@ def _open_closed() -> None:
         if getattr(sys, name) is None:
             # Open until the process ends.
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
-
-
-def _escape_unknown() -> None:
-    """Let standard output write what its encoding does not have as escapes, as standard error does."""
     if isinstance(sys.stdout, io.TextIOWrapper):
+        # As standard error does, it writes what its encoding does not have as escapes.
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def main() -> None:
     """Read the arguments of this process, do what they ask for, and exit."""
-    _open_closed()
-    _escape_unknown()
+    _open_streams()
     try:
         _handle(_raise_on_signal)
         status = run(sys.argv[1:])
@@ -234,8 +229,8 @@ def _unusable(arguments: Sequence[str]) -> tuple[str, int] | None:
             return f"argument {argument}: is not UTF-8 text; rename the file or folder that it names", 2
     if fcntl.fcntl(1, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
         return "standard output: is open for reading only; open it for writing (> in place of <)", 3
-    if not _can_complete(os.environ.get(_COMPLETING, "")):
-        return f"{_COMPLETING}: is set without COMP_WORDS and COMP_CWORD, which a shell sets with it; unset it", 2
+    if not _can_complete(os.environ.get(COMPLETING, "")):
+        return f"{COMPLETING}: is set without COMP_WORDS and COMP_CWORD, which a shell sets with it; unset it", 2
     try:
         os.getcwd()  # noqa: PTH109 - only whether there is one
     except OSError as error:

@@ -12,8 +12,8 @@ import cloup
 
 from natgauge.audits.request import AuditOptions, device_inputs, lab_inputs, traffic_inputs
 from natgauge.cli.exit_statuses import epilog
-from natgauge.cli.generator import grouped, json_option, option, results_option
-from natgauge.cli.measure import place_options
+from natgauge.cli.generator import gateway_option, grouped, json_option, option, results_option
+from natgauge.cli.measure import of_labs
 from natgauge.cli.names import GATEWAY
 from natgauge.cli.say import COLOURS, document, say, wrapped
 from natgauge.errors import UsageError
@@ -28,13 +28,6 @@ _STAGE_SECONDS = 60.0
 
 
 def _options() -> dict[str, list[click.Option]]:
-    gateway = cloup.Option(
-        ["--gateway"],
-        required=True,
-        type=GATEWAY,
-        metavar="NAME",
-        help="Gateway (see `natgauge gateways`), or the path of a recipe.",
-    )
     against = cloup.Option(
         ["--against"],
         type=GATEWAY,
@@ -43,9 +36,9 @@ def _options() -> dict[str, list[click.Option]]:
         "of yours alone, such as --against nftables-nat44.",
     )
     return {
-        "Audit": [gateway, against, *(option(input_) for input_ in inputs_of(AuditOptions))],
+        "Audit": [gateway_option(), against, *(option(input_) for input_ in inputs_of(AuditOptions))],
         "Addresses": [option(input_) for input_ in traffic_inputs()],
-        "Lab": place_options(lab_inputs()),
+        "Lab": [option(input_) for input_ in of_labs(lab_inputs())],
         "Device": [option(input_) for input_ in device_inputs()],
         "Output": [results_option(), json_option()],
     }

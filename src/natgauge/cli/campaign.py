@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import cloup
 
-from natgauge.cli.access import access_options, warn
 from natgauge.cli.exit_statuses import status_of
 from natgauge.cli.names import LAB
 from natgauge.cli.say import say, wrapped
+from natgauge.cli.several_machines import access_options, warn
 from natgauge.durations import duration
 from natgauge.errors import FaultError, NatgaugeError, UsageError
 

@@ -50,15 +50,11 @@ def status_of(results: Iterable[Result]) -> int:
     return next((status for verdict, status in _OF_THRESHOLDS.items() if verdict in verdicts), 0)
 
 
-def statuses_of(command: str) -> list[ExitStatus]:
-    """The exit statuses of a command; the general ones where it has none of its own."""
-    return [status for status in EXIT_STATUSES if not status.commands or command in status.commands]
-
-
 def epilog(command: str, *examples: str) -> str:
-    """The examples, and a line for each exit status."""
+    """The examples, and a line for each exit status: the general ones, and those of the command."""
     # After a line with "\b" alone, click leaves the lines as they are.
     shown = [f"  {each}" for each in examples]
     heading = "Example:" if len(examples) == 1 else "Examples:"
-    numbers = [f"  {status.number:<4} {status.meaning}" for status in statuses_of(command)]
+    own = (status for status in EXIT_STATUSES if not status.commands or command in status.commands)
+    numbers = [f"  {status.number:<4} {status.meaning}" for status in own]
     return "\n".join([*(["\b", heading, *shown, ""] if shown else []), "\b", "Exit status:", *numbers])

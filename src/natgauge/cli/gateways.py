@@ -281,20 +281,16 @@ def _legend(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _fitting(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     """Yield the table of runs; where it is too wide, the last two cells of each row are below the others."""
-    from natgauge.tables import aligned
-
-    table = aligned(rows)
-    yield from table if max(map(len, table)) <= width else _below(rows, 2, width)
-
-
-def _below(rows: Sequence[Sequence[str]], count: int, width: int) -> Iterator[str]:
-    """Yield the first cells of each row as a table, and below each line the last `count` cells of its row."""
     from natgauge.tables import aligned, wrapped
 
-    for line, row in zip(aligned([row[:-count] for row in rows]), rows, strict=True):
+    table = aligned(rows)
+    if max(map(len, table)) <= width:
+        yield from table
+        return
+    for line, row in zip(aligned([row[:-2] for row in rows]), rows, strict=True):
         yield line
         if row[-1] != "-":
-            yield from wrapped(f"  {'; '.join(row[-count:])}", width).splitlines()
+            yield from wrapped(f"  {'; '.join(row[-2:])}", width).splitlines()
 
 
 @command.command("show")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +11,7 @@ import click
 import cloup
 from click.shell_completion import CompletionItem
 
-from natgauge.cli.names import LAB, known_names
+from natgauge.cli.names import GATEWAY, LAB, known_names
 from natgauge.errors import about
 from natgauge.inputs import cores, types
 from natgauge.inputs.checks import spoken
@@ -21,47 +20,33 @@ from natgauge.inputs.types import Flag
 
 
 class ValueType(click.ParamType[Any]):
-    """The type of a value that is read as inputs of that type are, such as a list of cores."""
+    """The type of an option whose value is read as inputs of a type are, such as a list of cores."""
 
     name = "value"
 
-    def __init__(self, read: types.InputType) -> None:
-        self._read = read
+    def __init__(self, of: types.InputType) -> None:
+        self._of = of
 
     def convert(self, value: Any, param: click.Parameter | None, _ctx: click.Context | None) -> Any:
-        """Read a text."""
-        name = spoken(param.name or "") if param is not None else ""
-        return self._read.read(name, value) if isinstance(value, str) else value
-
-
-CORES: Final = ValueType(cores.CoreList())
-SHARE: Final = ValueType(types.Share())
-
-
-class ClickInputType(click.ParamType[Any]):
-    """The type of an option that is an input."""
-
-    name = "input"
-
-    def __init__(self, described: Input) -> None:
-        self.input = described
-
-    def convert(self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None) -> Any:
         """Read a text; what the option is for checks its value."""
-        with about(self.input.name):
-            return self.input.type.read(spoken(self.input.name), value) if isinstance(value, str) else value
+        name = "" if param is None else str(param.name)
+        with about(name):
+            return self._of.read(spoken(name), value) if isinstance(value, str) else value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The words that fit, or the names that are known."""
-        known = self.input.type
-        if known.names == "labs":
+        if self._of.names == "labs":
             return LAB.shell_complete(ctx, param, incomplete)
-        words = known.words
-        if known.names == "kinds":
+        words = self._of.words
+        if self._of.names == "kinds":
             from natgauge.labs.kinds import kinds
 
             words = tuple(kinds())
         return known_names(lambda: words, incomplete)
+
+
+CORES: Final = ValueType(cores.CoreList())
+SHARE: Final = ValueType(types.Share())
 
 
 def option(described: Input) -> cloup.Option:
@@ -75,15 +60,10 @@ def option(described: Input) -> cloup.Option:
         return cloup.Option(names, is_flag=True, default=None, help=help_text)
     return cloup.Option(
         [described.option, *described.also, described.name],
-        type=ClickInputType(described),
+        type=ValueType(described.type),
         metavar=described.type.metavar,
         help=help_text,
     )
-
-
-def only_in(described: Input, kinds: Iterable[str]) -> Input:
-    """The description with the kinds of labs that have the input in its help."""
-    return dataclasses.replace(described, help=f"{described.help} ({', '.join(kinds)})")
 
 
 def grouped(sections: Mapping[str, Iterable[click.Option]]) -> list[click.Parameter]:
@@ -95,6 +75,17 @@ def grouped(sections: Mapping[str, Iterable[click.Option]]) -> list[click.Parame
             each.group = group  # type: ignore[attr-defined] # an attribute that cloup gives its options
             parameters.append(each)
     return parameters
+
+
+def gateway_option() -> cloup.Option:
+    """Return the option for the gateway that is measured."""
+    return cloup.Option(
+        ["--gateway"],
+        required=True,
+        type=GATEWAY,
+        metavar="NAME",
+        help="Gateway (see `natgauge gateways`), or the path of a recipe.",
+    )
 
 
 def results_option() -> cloup.Option:

@@ -86,12 +86,14 @@ def restore(*, force: bool) -> int:
 def _do(act: Callable[[], Sequence[Any]], otherwise: str) -> int:
     from natgauge.host import capabilities
     from natgauge.host.tuning.tuner import UNDONE
+    from natgauge.tables import aligned
 
     capabilities.require("changing settings of this machine", "CAP_NET_ADMIN", "CAP_SYS_ADMIN")
     _refuse_labs_in_use()
     with leaves("natgauge host restore puts back what tune set"):
         steps = act()
-    _table([(step.done, step.knob, step.key, step.text) for step in steps])
+    for line in aligned([(step.done, step.knob, step.key, step.text) for step in steps]):
+        say(line)
     if not steps:
         say(otherwise)
     return 3 if any(step.done in UNDONE for step in steps) else 0
@@ -112,10 +114,3 @@ def _refuse_labs_in_use() -> None:
 
 def _split(ports: str) -> list[str]:
     return [port.strip() for port in ports.split(",")]
-
-
-def _table(rows: Sequence[Sequence[str]]) -> None:
-    from natgauge.tables import aligned
-
-    for line in aligned(rows):
-        say(line)

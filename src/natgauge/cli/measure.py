@@ -14,8 +14,7 @@ import cloup
 
 from natgauge import procedures
 from natgauge.cli.exit_statuses import epilog, status_of
-from natgauge.cli.generator import grouped, json_option, only_in, option, results_option, verbose_option
-from natgauge.cli.names import GATEWAY
+from natgauge.cli.generator import gateway_option, grouped, json_option, option, results_option, verbose_option
 from natgauge.cli.say import document, say, wrapped
 from natgauge.errors import UsageError
 from natgauge.inputs.checks import spoken, wrong
@@ -45,17 +44,8 @@ def settings(procedure: Procedure[Any]) -> list[Input]:
     ]
 
 
-def common() -> list[Input]:
-    """Return inputs of every metric; inputs of only some labs name these labs."""
-    return [*inputs_of_part("traffic"), *_place(inputs_of_part("lab")), *inputs_of_part("device")]
-
-
-def place_options(of_all: Iterable[Input]) -> list[click.Option]:
-    """Return the options of every lab, and those of the kinds of lab; those of only some labs name these labs."""
-    return [option(input_) for input_ in _place(of_all)]
-
-
-def _place(of_all: Iterable[Input]) -> list[Input]:
+def of_labs(of_all: Iterable[Input]) -> list[Input]:
+    """Return the inputs of every lab, and those of the kinds of lab; those of only some labs name these labs."""
     labs = ", ".join(f"{name} ({kind.summary})" for name, kind in kinds.kinds().items())
     inputs = [
         dataclasses.replace(input_, help=f"{input_.help}: {labs}") if input_.name == "lab" else input_
@@ -63,7 +53,8 @@ def _place(of_all: Iterable[Input]) -> list[Input]:
     ]
     number = len(kinds.kinds())
     inputs += [
-        input_ if len(having) == number else only_in(input_, having) for input_, having in place_inputs().values()
+        input_ if len(having) == number else dataclasses.replace(input_, help=f"{input_.help} ({', '.join(having)})")
+        for input_, having in place_inputs().values()
     ]
     return inputs
 
@@ -71,19 +62,11 @@ def _place(of_all: Iterable[Input]) -> list[Input]:
 def options(procedure: Procedure[Any]) -> dict[str, list[click.Option]]:
     """All options of a metric's command, by heading."""
     own = f"Settings of {procedure.metric}"
-    sections: dict[str, list[click.Option]] = {own: [], "Traffic": [], "Lab": [], "Device": [], "Search": []}
-    sections["Device"].append(
-        cloup.Option(
-            ["--gateway"],
-            required=True,
-            type=GATEWAY,
-            metavar="NAME",
-            help="Gateway (see `natgauge gateways`), or the path of a recipe.",
-        )
-    )
+    device: list[click.Option] = [gateway_option()]
+    sections: dict[str, list[click.Option]] = {own: [], "Traffic": [], "Lab": [], "Device": device, "Search": []}
     for input_ in settings(procedure):
         sections[input_.section or own].append(option(input_))
-    for input_ in common():
+    for input_ in (*inputs_of_part("traffic"), *of_labs(inputs_of_part("lab")), *inputs_of_part("device")):
         sections[_HEADINGS[input_.group]].append(option(input_))
     host_name = cloup.Option(
         ["--host-name"], is_flag=True, help="Store the host's name in the results folder, which may be published."

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameter types for names, with shell completion of the known names."""
+"""Parameter types for names, with shell completion of the known names, and `natgauge completion`, its script.
+
+The shell's script asks natgauge itself, by the variable `COMPLETING`; click answers with what the types of parameters
+complete.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,13 @@ from typing import Any, Final
 
 import click
 import cloup
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, get_completion_class
 
+from natgauge.cli.say import say
 from natgauge.errors import NatgaugeError, UsageError, did_you_mean
+
+#: Variable by which a shell asks for completions.
+COMPLETING: Final = "_NATGAUGE_COMPLETE"
 
 
 def _labs() -> Iterable[str]:
@@ -102,3 +110,21 @@ METRIC: Final = Names("natgauge.procedures:procedures")
 LAB: Final = Names(_labs)
 PUBLISHED: Final = Names("natgauge.published.load:names")
 AGAINST: Final = Names(_against)
+
+
+@cloup.command("completion", short_help="Print the completion script of a shell.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion_command(context: click.Context, shell: str) -> None:
+    """Print the script that makes SHELL complete natgauge's commands, options and names.
+
+    bash: natgauge completion bash > ~/.local/share/bash-completion/completions/natgauge
+
+    zsh: natgauge completion zsh > a file named _natgauge in a folder of $fpath
+
+    fish: natgauge completion fish > ~/.config/fish/completions/natgauge.fish
+    """
+    complete = get_completion_class(shell)
+    if complete is None:
+        raise click.UsageError(f"click {click.__version__} knows no completion for {shell}; update it")
+    say(complete(context.find_root().command, {}, "natgauge", COMPLETING).source())

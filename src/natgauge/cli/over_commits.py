@@ -25,7 +25,7 @@ def show(
     form: str | None,
     *,
     html: Path | None,
-    drawn: Mapping[Form, Path | None],
+    drawn: Mapping[Form, Path],
     bare: bool,
     margin: float | None,
     others: Mapping[str, object],
@@ -48,7 +48,7 @@ def show(
     if not comparisons:
         raise UsageError("report: --history: the folders hold no comparison; name results of natgauge compare")
     every = history(dated(comparisons), share)
-    prints = form is not None or (html is None and not any(drawn.values()))
+    prints = form is not None or (html is None and not drawn)
     to_stream = html is not None and outputs.is_standard_output(html)
     say_written(_write(every, share, own, html, drawn, bare=bare), beside=prints or to_stream)
     if prints:
@@ -60,7 +60,7 @@ def _write(
     margin: float,
     own: OwnWords,
     html: Path | None,
-    drawn: Mapping[Form, Path | None],
+    drawn: Mapping[Form, Path],
     *,
     bare: bool,
 ) -> list[Path]:
@@ -75,10 +75,9 @@ def _write(
         outputs.write(html, text, what="report", remedy="name a file in a folder of yours")
         written += [] if outputs.is_stream(html) else [html]
     for kind, folder in drawn.items():
-        if folder is not None:
-            from natgauge.reports.html import drawings
+        from natgauge.reports.html import drawings
 
-            written += drawings.write(views.groups(every, margin), folder, kind, own, bare=bare)
+        written += drawings.write(views.groups(every, margin), folder, kind, own, bare=bare)
     return written
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,17 +26,7 @@ if TYPE_CHECKING:
     from natgauge.reports.html.drawings import Form
     from natgauge.reports.sheet import Sheet
 
-#: Form of a table -> the module of `natgauge.reports` that makes it.
-_FORMS: Final[Mapping[str, str]] = {
-    "text": "text",
-    "csv": "csv_table",
-    "json": "json_report",
-    "draft": "draft",
-    "latex": "latex",
-    "markdown": "markdown",
-}
-
-
+_FORMS: Final = ("text", "csv", "json", "draft", "latex", "markdown")
 #: Forms with answers in words.
 _FOR_PEOPLE: Final = frozenset({"text", "markdown"})
 #: Papers have those that compare, what these leave out, and why they are not sure, below the table.
@@ -78,6 +67,12 @@ class _Wanted:
         streams = [f"{name} {to}" for name, to in files.items() if to is not None and outputs.is_standard_output(to)]
         return [*streams, *([f"--format {self.form or 'text'}"] if self.prints else [])]
 
+    @property
+    def drawn(self) -> Mapping[Form, Path]:
+        """The folders that figures are written into, by the form of their files."""
+        folders: tuple[tuple[Form, Path | None], ...] = (("svg", self.svg), ("pdf", self.pdf))
+        return {form: folder for form, folder in folders if folder is not None}
+
     def refuse_contradictions(self) -> None:
         """Refuse options that contradict each other."""
         if len(self.printed) > 1:
@@ -97,7 +92,7 @@ class _Wanted:
             raise UsageError(
                 f"report: --like {self.like}: has the shape of the published table; leave out {other}, or use --beside"
             )
-        if self.bare and self.svg is None and self.pdf is None:
+        if self.bare and not self.drawn:
             raise UsageError(
                 "report: --bare: is for figures as files; add --svg FOLDER or --pdf FOLDER, or leave it out"
             )
@@ -110,7 +105,7 @@ class _Wanted:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(list(_FORMS)),
+    type=click.Choice(_FORMS),
     help="Format of the table: text (the default), one line per result (csv), one object with all figures in full "
     "(json), 72 columns wide (draft), for a paper (latex), or for a job's summary (markdown).",
 )
@@ -207,12 +202,11 @@ def command(*, folders: tuple[Path, ...], title: str, note: str, **options: Any)
     _refuse_words(own, wanted)
     if wanted.history:
         others = {name: getattr(wanted, name) for name in ("against", "published", "like", "parquet", "junit")}
-        drawn: dict[Form, Path | None] = {"svg": wanted.svg, "pdf": wanted.pdf}
         over_commits.show(
             folders,
             wanted.form,
             html=wanted.html,
-            drawn=drawn,
+            drawn=wanted.drawn,
             bare=wanted.bare,
             margin=wanted.margin,
             others=others,
@@ -261,22 +255,17 @@ def _print_tables(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> N
     tables = []
     if collected.comparisons:
         tables.append(_compared(collected, form, own))
-    if collected.stored and like is None:
+    if collected.stored:
         tables.append(_measured(collected, form, own, wanted))
-    elif collected.stored and like is not None:
-        of = replace(collected, comparisons=(), audits=())
-        tables.append(_rendered(form, _shaped(collected, like, beside=wanted.beside), of, own))
     if collected.audits:
         tables.append(_audited(collected, form, own))
-    say(own.above(form, _joined(form, tables)), colours=COLOURS)
+    if form == "latex":
+        from natgauge.reports import latex
 
-
-def _joined(form: str, tables: Sequence[str]) -> str:
-    if form != "latex":
-        return "\n\n".join(tables)
-    from natgauge.reports import latex
-
-    return latex.document(tables)
+        text = latex.document(tables)
+    else:
+        text = "\n\n".join(tables)
+    say(own.above(form, text), colours=COLOURS)
 
 
 def _of_paper(results: Sequence[Result], against: str | None) -> Sheet:
@@ -312,14 +301,12 @@ def _write_files(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> No
         from natgauge.reports import frames
 
         written += frames.write(collected, wanted.parquet)
-    drawn: tuple[tuple[Path | None, Form], ...] = ((wanted.svg, "svg"), (wanted.pdf, "pdf"))
-    if wanted.svg is not None or wanted.pdf is not None:
+    if wanted.drawn:
         from natgauge.reports.html import drawings, page
 
         groups, below = page.question_groups(collected), _below_figures(collected, bare=wanted.bare)
-        for folder, form in drawn:
-            if folder is not None:
-                written += drawings.write(groups, folder, form, own, below, bare=wanted.bare)
+        for form, folder in wanted.drawn.items():
+            written += drawings.write(groups, folder, form, own, below, bare=wanted.bare)
         # With --bare both forms have the same plain text.
         written = list(dict.fromkeys(written))
     over_commits.say_written(written, beside=bool(wanted.printed))
@@ -371,6 +358,8 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
 
     results, against = collected.results, wanted.against
     of = replace(collected, comparisons=(), audits=())
+    if wanted.like is not None:
+        return _rendered(form, _shaped(collected, wanted.like, beside=wanted.beside), of, own)
     lacks = failures.lacks_of(of)
     if form == "csv":
         from natgauge.reports import csv_table
@@ -450,7 +439,7 @@ def _answered(
 
 def _rendered(form: str, shown: Sheet, collected: StoredResults, own: OwnWords) -> str:
     """Return the sheet of these records in a form; text is as wide as the terminal, drafts have no frames."""
-    from natgauge.reports import draft, latex, text
+    from natgauge.reports import csv_table, draft, latex, markdown, text
     from natgauge.reports.heading import caption
     from natgauge.tables import columns
 
@@ -458,11 +447,9 @@ def _rendered(form: str, shown: Sheet, collected: StoredResults, own: OwnWords) 
         return text.render(shown, columns())
     if form == "latex":
         return latex.render(shown, *caption(collected, own))
-    return draft.plain(shown) if form == "draft" else str(_view(form).render(shown))
-
-
-def _view(form: str) -> Any:
-    return importlib.import_module(f"natgauge.reports.{_FORMS[form]}")
+    if form == "draft":
+        return draft.plain(shown)
+    return markdown.render(shown) if form == "markdown" else csv_table.render(shown)
 
 
 def _shaped(collected: StoredResults, name: str, *, beside: bool) -> Sheet:

@@ -51,7 +51,7 @@ def lines(campaign_status: CampaignStatus) -> list[str]:
     for each in campaign_status.measurements:
         if each.broken:
             causes.setdefault(each.broken, []).append(f"{each.measurement} of {each.cell}")
-    broken = f", {_measurements(sum(map(len, causes.values())))} broke" if causes else ""
+    broken = f", {with_noun(sum(map(len, causes.values())), 'measurements')} broke" if causes else ""
     time = (
         f", about {duration(campaign_status.seconds_left)}" if left and campaign_status.seconds_left is not None else ""
     )
@@ -78,10 +78,6 @@ def lines(campaign_status: CampaignStatus) -> list[str]:
     text.extend(table)
     text.extend(f"  broken: {listed(names)}: {cause}" for cause, names in causes.items())
     return text
-
-
-def _measurements(count: int) -> str:
-    return with_noun(count, "measurements")
 
 
 def _now(now: Any) -> str:

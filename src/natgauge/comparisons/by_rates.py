@@ -56,7 +56,7 @@ from natgauge.statistics.interval import MedianEstimate, finite
 from natgauge.statistics.order_statistics import rank_of_end
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.planned import Planned
-from natgauge.trial.protocols import Observer
+from natgauge.trial.protocols import Observer, Unread
 from natgauge.trial.receiver_time import receiver_seconds
 from natgauge.trial.renewal import FreshLabs, in_repetition
 from natgauge.words import QUANTITIES, Quantity, sending
@@ -91,8 +91,8 @@ class RatedGateway:
     receivers: dict[Quantity, float | None] = field(default_factory=dict)
 
 
-class _Labelled:
-    """A recorder that stores trials with the gateway's label."""
+class _Labelled(Unread):
+    """A recorder that stores trials with the gateway's label; by rates there are no rounds of slices."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -103,14 +103,9 @@ class _Labelled:
         if self.store is not None:
             self.store.add_trial({"gateway": self.label, **trial})
 
-    def add_round(self, comparison_round: Mapping[str, object]) -> None:
-        """Store a round of slices."""
-        if self.store is not None:
-            self.store.add_round({"gateway": self.label, **comparison_round})
-
 
 class ByRates:
-    """Compares highest rates; see `ComparisonMethod`."""
+    """Compares highest rates; see `natgauge.comparisons.method`."""
 
     # At 95 %, a median's interval needs seven rounds at the first interim analysis.
     first_analysis = 8

@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from natgauge.agreement.generated import Contestant
 from natgauge.comparisons.estimates import estimates_of
 from natgauge.comparisons.method import Findings, making_again, named, sharing
 from natgauge.comparisons.request import ComparedGateway, CompareOptions, ComparisonGoal
@@ -64,81 +63,6 @@ class RunningGateway:
         return TimedGateway(self.label, self.started.measurer, self.bench.traffic.connections)
 
 
-class Contestants:
-    """All contestants of a comparison by slices. Use it as a context manager.
-
-    Attributes:
-        gateways: the compared gateways in order, the baseline first.
-        seating: their positions in a round; the A/A control's follows those of the gateways.
-    """
-
-    def __init__(self, compared: Sequence[ComparedGateway], cpu: int, seed: int, observer: Observer) -> None:
-        """Plan every bench; no lab is made."""
-        self.cpu = cpu
-        self._observer = observer
-        self._seed = seed
-        self._made = ExitStack()
-        self.gateways = [self._planned(gateway, str(number)) for number, gateway in enumerate(compared)]
-        self.control = self._planned(compared[0].control(), "control")
-        seats = [
-            Seat(gateway.label, gateway.frames, choice.recipe.kind == "routing")
-            for choice, gateway in zip(compared, self.gateways, strict=True)
-        ]
-        self.seating = Seating([*seats, Seat(self.control.label, self.control.frames)], _forwarding)
-        self.devices = [*self.gateways, self.control]
-        self.cables: dict[TimedFrames, CableLab] = {}
-        for number, (frames, position) in enumerate(self.seating.forwarding.items()):
-            if position == len(self.devices):
-                self.devices.append(self._on(_forwarding(frames), forwarding_of(frames, self._place(f"plain{number}"))))
-            self.cables[frames] = CableLab(_name(f"cable{number}"))
-        if len(self.devices) + len(self.cables) > MOST:
-            raise UsageError(
-                f"compare: {len(self.gateways)} gateways, with the A/A control, plain forwarding and cables "
-                f"{len(self.devices) + len(self.cables)} in all; one round has at most {MOST}; compare "
-                "fewer gateways"
-            )
-
-    def __enter__(self) -> Self:
-        """Make all labs and start all gateways."""
-        shared_by = sharing(gateway.bench.recipe for gateway in self.devices)
-        with ExitStack() as made:
-            for cable in self.cables.values():
-                made.enter_context(cable)
-            for gateway in self.devices:
-                made.enter_context(gateway.bench)
-                planned = gateway.bench.plan("throughput", {})
-                demand = replace(planned.demand, sharing=shared_by)
-                # The links within a chain learn their neighbours with its first frames, some of which are lost.
-                chained = bool(gateway.bench.recipe.chain)
-                # In its first lab each gateway is proved to forward: what does not is named with its hop, at once.
-                proved = chained or (gateway.ready is None and gateway in self.gateways)
-                with named(gateway.label, gateway.bench.recipe.name):
-                    gateway.ready = gateway.bench.ready(replace(planned, demand=demand), Unread(), prove=proved)
-                if gateway.bench.processes:
-                    raise UsageError(f"{gateway.bench.reasons_not_timed()[0]}; add --by rates")
-            self._made = made.pop_all()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._made.__exit__(*exception)  # type: ignore[arg-type] # the same arguments
-
-    def cable_contestants(self) -> list[Contestant]:
-        """Return the cables for the next round; they follow the devices."""
-        return [over_cable(frames, lab, self.cpu) for frames, lab in self.cables.items()]
-
-    def _planned(self, gateway: ComparedGateway, lab: str) -> RunningGateway:
-        return self._on(gateway.label, gateway.cell(self._place(lab)))
-
-    def _place(self, lab: str) -> dict[str, object]:
-        return {"lab_name": _name(lab), "placement": "shared", "cores": (self.cpu,), "seed": self._seed}
-
-    def _on(self, label: str, cell: Cell) -> RunningGateway:
-        bench = Bench(cell, self._observer, rates=NO_SEARCH)
-        # Refuse an impossible gateway before any lab is made.
-        bench.plan("throughput", {})
-        return RunningGateway(label, bench, bench.timed_frames)
-
-
 def _forwarding(frames: TimedFrames) -> str:
     return f"plain forwarding (linux-{frames.family})"
 
@@ -149,7 +73,10 @@ def _name(what: str) -> str:
 
 
 class BySlices:
-    """Compares slices; see `ComparisonMethod`."""
+    """Compares slices; see `natgauge.comparisons.method`.
+
+    In a round the A/A control follows the gateways, the baseline first.
+    """
 
     first_analysis = LEAST_ROUNDS
 
@@ -160,13 +87,36 @@ class BySlices:
         options: CompareOptions,
         observer: Observer,
     ) -> None:
-        """Plan every gateway; no lab is made."""
+        """Plan every bench; no lab is made."""
         self._seed, self._slice_frames, self._quantities = options.seed or 0, options.slice_frames, quantities
-        cpu = idlest_core(usable_cpus()) if options.core is None else check_cpus((options.core,), "core", "core")[0]
-        self.all = Contestants(gateways, cpu, self._seed, observer)
-        self.stage = f"comparing {', '.join(gateway.label for gateway in self.all.gateways)} on core {cpu}"
-        fewest = min(device.bench.traffic.connections for device in self.all.devices)
-        self._blocks = blocks_of_round(quantities, fewest, options.slice_frames)
+        self._observer = observer
+        self._made = ExitStack()
+        core = options.core
+        self._cpu = idlest_core(usable_cpus()) if core is None else check_cpus((core,), "core", "core")[0]
+        self._gateways = [self._planned(gateway, str(number)) for number, gateway in enumerate(gateways)]
+        self._control = self._planned(gateways[0].control(), "control")
+        seats = [
+            Seat(gateway.label, gateway.frames, choice.recipe.kind == "routing")
+            for choice, gateway in zip(gateways, self._gateways, strict=True)
+        ]
+        self._seating = Seating([*seats, Seat(self._control.label, self._control.frames)], _forwarding)
+        self._devices = [*self._gateways, self._control]
+        self._cables: dict[TimedFrames, CableLab] = {}
+        for number, (frames, position) in enumerate(self._seating.forwarding.items()):
+            if position == len(self._devices):
+                self._devices.append(
+                    self._on(_forwarding(frames), forwarding_of(frames, self._place(f"plain{number}")))
+                )
+            self._cables[frames] = CableLab(_name(f"cable{number}"))
+        if len(self._devices) + len(self._cables) > MOST:
+            raise UsageError(
+                f"compare: {len(self._gateways)} gateways, with the A/A control, plain forwarding and cables "
+                f"{len(self._devices) + len(self._cables)} in all; one round has at most {MOST}; compare "
+                "fewer gateways"
+            )
+        self.stage = f"comparing {', '.join(gateway.label for gateway in self._gateways)} on core {self._cpu}"
+        self._fewest = min(device.bench.traffic.connections for device in self._devices)
+        self._blocks = blocks_of_round(quantities, self._fewest, options.slice_frames)
         alone = {gateway.label: gateway.alone("both", "shared") for gateway in (*gateways, gateways[0].control())}
         voids = VoidRounds(
             "compare",
@@ -175,22 +125,44 @@ class BySlices:
                 f'only gateways that forward every frame can be compared: see what it does with "{alone[place]}"'
             ),
         )
-        self._fewest = fewest
-        self._ratios = PairedRatios(self.all.seating.places, quantities)
-        self._sums = RoundSums(voids, self.all.seating, self._ratios)
+        self._ratios = PairedRatios(self._seating.places, quantities)
+        self._sums = RoundSums(voids, self._seating, self._ratios)
 
     def __enter__(self) -> Self:
         """Make all labs and start all gateways, for the first round."""
-        self.all.__enter__()
+        shared_by = sharing(gateway.bench.recipe for gateway in self._devices)
+        with ExitStack() as made:
+            for cable in self._cables.values():
+                made.enter_context(cable)
+            for gateway in self._devices:
+                made.enter_context(gateway.bench)
+                planned = gateway.bench.plan("throughput", {})
+                demand = replace(planned.demand, sharing=shared_by)
+                # The links within a chain learn their neighbours with its first frames, some of which are lost.
+                chained = bool(gateway.bench.recipe.chain)
+                # In its first lab each gateway is proved to forward: what does not is named with its hop, at once.
+                proved = chained or (gateway.ready is None and gateway in self._gateways)
+                with named(gateway.label, gateway.bench.recipe.name):
+                    gateway.ready = gateway.bench.ready(replace(planned, demand=demand), Unread(), prove=proved)
+                if gateway.bench.processes:
+                    raise UsageError(f"{gateway.bench.reasons_not_timed()[0]}; add --by rates")
+            self._made = made.pop_all()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.all.__exit__(*exception)
+        self._made.__exit__(*exception)  # type: ignore[arg-type] # the same arguments
 
-    def _renew(self) -> None:
-        """Make all labs again, so that memory layouts differ between rounds and the interval covers them."""
-        self.all.__exit__(None, None, None)
-        self.all.__enter__()
+    def _planned(self, gateway: ComparedGateway, lab: str) -> RunningGateway:
+        return self._on(gateway.label, gateway.cell(self._place(lab)))
+
+    def _place(self, lab: str) -> dict[str, object]:
+        return {"lab_name": _name(lab), "placement": "shared", "cores": (self._cpu,), "seed": self._seed}
+
+    def _on(self, label: str, cell: Cell) -> RunningGateway:
+        bench = Bench(cell, self._observer, rates=NO_SEARCH)
+        # Refuse an impossible gateway before any lab is made.
+        bench.plan("throughput", {})
+        return RunningGateway(label, bench, bench.timed_frames)
 
     @property
     def notes(self) -> Sequence[Note]:
@@ -206,25 +178,28 @@ class BySlices:
                     "recipe": gateway.bench.recipe.origin,
                     "frames": [frames._asdict() for frames in gateway.frames],
                 }
-                for gateway in self.all.gateways
+                for gateway in self._gateways
             },
-            "core": self.all.cpu,
+            "core": self._cpu,
             "blocks_of_a_round": self._blocks,
         }
 
     def devices(self) -> Mapping[str, object]:
         """Return the configuration of each gateway, by its label."""
-        return {device.label: device.started.device for device in self.all.devices}
+        return {device.label: device.started.device for device in self._devices}
 
     def round(self, store: Store, number: int, budget: TimeBudget) -> None:
         """Send slices through every gateway, in labs made for this round; one takes seconds, so none is cut short."""
         del budget
         if number:
+            # Made again, so that memory layouts differ between rounds and the interval covers them.
             with making_again(number):
-                self._renew()
+                self.__exit__(None, None, None)
+                self.__enter__()
         plan = RoundPlan(self._fewest, self._blocks, frames=self._slice_frames, seed=self._seed + number)
-        devices = [device.timed for device in self.all.devices]
-        self._sums.add(perform(plan, self.all.cpu, devices, self.all.cable_contestants(), store))
+        devices = [device.timed for device in self._devices]
+        cables = [over_cable(frames, lab, self._cpu) for frames, lab in self._cables.items()]
+        self._sums.add(perform(plan, self._cpu, devices, cables, store))
 
     def least_rounds(self, _alpha: float) -> int:
         """Return the rounds that Student's interval needs, at any level."""
@@ -241,12 +216,12 @@ class BySlices:
             by="slices",
             parameters={
                 gateway.label: gateway_parameters(gateway.bench, gateway.started.device, facts)
-                for gateway in [*self.all.gateways, self.all.control]
+                for gateway in [*self._gateways, self._control]
             },
             baseline_costs=tuple(self._baseline(quantity) for quantity in self._quantities),
             forwarding_nanoseconds={quantity: self._ratios.forwarding(quantity) for quantity in self._quantities},
             slices=SliceCounts(
-                core=self.all.cpu,
+                core=self._cpu,
                 frames=self._slice_frames,
                 slices=self._sums.slices,
                 interrupted=self._sums.interrupted,

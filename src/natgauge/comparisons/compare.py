@@ -15,7 +15,7 @@ from natgauge.analysis.own_work import log_work
 from natgauge.analysis.ratio_verdicts import doubts_of_answer, is_decided, is_narrow
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
-from natgauge.comparisons.method import ComparisonMethod, Findings, NotMadeAgainError
+from natgauge.comparisons.method import Findings, NotMadeAgainError
 from natgauge.comparisons.request import (
     CompareOptions,
     gateway_inputs,
@@ -145,8 +145,8 @@ class ComparisonRun:
         #: Seconds of the longest round, where a further one would not have fitted into the time; 0 = it would.
         self._unfit_seconds = 0.0
         self._began = 0.0
-        kind = BySlices if options.by == "slices" else ByRates
-        self.method: ComparisonMethod = kind(gateways, self.quantities, self.options, observer)
+        kind: type[BySlices | ByRates] = BySlices if options.by == "slices" else ByRates
+        self.method = kind(gateways, self.quantities, self.options, observer)
 
     def run(self, results: Path) -> Compared:
         """Make the labs, compare, undo everything."""

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of a comparison method; `by_slices` and `by_rates` implement it."""
+"""What both methods of comparing gateways share; `by_slices` and `by_rates` have the same methods.
+
+Within the `with` block of a method labs and gateways may be up. `round` measures each gateway once, stores the evidence
+and adds it to the estimates; NotMadeAgainError of a later round than the first leaves what the rounds before it gave,
+any other error ends the comparison. `first_analysis` rounds are measured before the first interim analysis. `estimates`
+has the A/A control's last. `findings` is asked while the labs are up.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol, Self
 
-from natgauge.comparisons.request import ComparisonGoal
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.gateways.limits import shares_table
 from natgauge.gateways.recipe import Recipe
 from natgauge.notes import Note
-from natgauge.procedures.kit.time_budget import TimeBudget
-from natgauge.records.comparison import BaselineCost, Method, RatioEstimate, SliceCounts
+from natgauge.records.comparison import BaselineCost, Method, SliceCounts
 from natgauge.records.parameters import Parameters
-from natgauge.records.store import Store
 from natgauge.words import Quantity
 
 
@@ -73,56 +75,3 @@ class Findings:
     slices: SliceCounts | None = None
     rates: Mapping[str, dict[Quantity, float | None]] = field(default_factory=dict)
     doubts: Mapping[str, dict[Quantity, tuple[Note, ...]]] = field(default_factory=dict)
-
-
-class ComparisonMethod(Protocol):
-    """A method of comparing gateways; within its `with` block labs and gateways may be up.
-
-    Attributes:
-        stage: the work in words, for the progress.
-        first_analysis: rounds before the first interim analysis.
-    """
-
-    stage: str
-    first_analysis: int
-
-    @property
-    def notes(self) -> Sequence[Note]:
-        """Notes on the rounds so far."""
-
-    def __enter__(self) -> Self:
-        """Make all labs and start all gateways.
-
-        Raises:
-            NatgaugeError: as `Bench`.
-        """
-
-    def __exit__(self, *exception: object) -> None:
-        """Stop all gateways and undo all labs."""
-
-    def conditions(self) -> Mapping[str, object]:
-        """Return all choices, for the results folder."""
-
-    def devices(self) -> Mapping[str, object]:
-        """Return the configuration of each gateway, by its label."""
-
-    def round(self, store: Store, number: int, budget: TimeBudget) -> None:
-        """Measure each gateway once, store the evidence and add it to the estimates; `number` is counted from 0.
-
-        What does not fit into the time that is left is left out, and the estimates say so.
-
-        Raises:
-            NatgaugeError: the round failed.
-            NotMadeAgainError: the labs of a later round than the first could not be made.
-            BrokenError: a gateway loses frames, or has no rate, so it cannot be compared; or the time ended in the
-                first round.
-        """
-
-    def least_rounds(self, alpha: float) -> int:
-        """Return the rounds that an interval needs if there is a single analysis; `alpha` as in `estimates`."""
-
-    def estimates(self, goal: ComparisonGoal, alpha: float) -> list[RatioEstimate]:
-        """Return the estimates of all gateways but the baseline, the A/A control's last; see `goal` and `alpha`."""
-
-    def findings(self) -> Findings:
-        """Return what the record contains in addition to ratios, while the labs are up."""

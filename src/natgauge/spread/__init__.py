@@ -4,8 +4,8 @@
 A repetition is one Dask future, and its result is the lines for the journal. `coordinator.py`: the campaign's side,
 which has the journal. `workers.py`: requests to the scheduler, and the cells' plan. `worker.py`: the tasks that run on
 a worker. `resources.py`: what a worker offers and a cell needs, as Dask's resources.
-`cluster.py`: workers on this machine, `natgauge worker` and `natgauge scheduler`. `certificates.py`: certificates for
-these. `access.py`: certificates are checked there, and so who may connect.
+`cluster.py`: workers on this machine, `natgauge worker` and `natgauge scheduler`. `access.py`: certificates for these,
+made and checked, and so who may connect.
 """
 
 from __future__ import annotations

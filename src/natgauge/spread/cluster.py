@@ -178,17 +178,14 @@ def serve(where: Where, security: Security, offer: Offer, say: Callable[[str], N
     options = listening(local_address(where, security, "worker"), security)
     facts = machine.facts()
     undo(offer)
+    waits = f"worker {offer.name} waits for work of {where.text}"
     try:
-        run(_serve(where, options, _worker(offer, facts, None), lambda: say(_waits(where, offer))))
+        run(_serve(where, options, _worker(offer, facts, None), lambda: say(waits)))
     except (OSError, RuntimeError) as error:
         raise HostError(f"workers: {offer.name} cannot join {where.text}: {_cause(error)}") from error
     finally:
         undo(offer)
     raise HostError(f"workers: the scheduler at {where.text} is gone; start it, then this worker again")
-
-
-def _waits(where: Where, offer: Offer) -> str:
-    return f"worker {offer.name} waits for work of {where.text}"
 
 
 async def _serve(

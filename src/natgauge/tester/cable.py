@@ -27,7 +27,6 @@ from natgauge.agreement.generated import (
 )
 from natgauge.agreement.process import run
 from natgauge.agreement.trial import frame_of, phase1_of
-from natgauge.counts import is_disturbed
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
 from natgauge.host.cpus import usable_cpus
@@ -37,6 +36,7 @@ from natgauge.labs.common.base import FIRST_INDEX, INITIATOR_PORT, RESPONDER_POR
 from natgauge.labs.common.links import End, VethCable
 from natgauge.labs.common.locks import check_name
 from natgauge.labs.contract import Device, Port
+from natgauge.trials import is_disturbed
 from natgauge.words import Address, Close, Family, Placement, Query, Transport
 
 #: Intended rate when the highest rate is measured: above that of any core, within the engine's limit.

@@ -12,7 +12,6 @@ from typing import Any, Final, Protocol
 from natgauge.agreement.generated import Progress, ReceiverTime, StreamCounts, TrialRequest, TrialResult
 from natgauge.agreement.process import run
 from natgauge.churn import IDLE_DRAWS
-from natgauge.counts import arrived_in_all, streams_of
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError, UsageError
 from natgauge.figure_text import number as written
@@ -37,7 +36,7 @@ from natgauge.trial.requests import (
 )
 from natgauge.trial.trial_run import NOT_OURS, Own, TrialRun, emptied, meter_of
 from natgauge.trial_record import record_of
-from natgauge.trials import Direction, Period, Phase2Plan, Trial, TrialPlan
+from natgauge.trials import Direction, Period, Phase2Plan, Trial, TrialPlan, arrived_in_all, streams_of
 from natgauge.verdicts import Limits
 from natgauge.words import LimitedBy, Verdict
 

@@ -17,7 +17,6 @@ from natgauge.agreement.generated import Progress, TrialRequest, TrialResult
 from natgauge.agreement.trial import nominal_seconds
 from natgauge.churn import CountInChurn
 from natgauge.core_work import CoreWork, WorkByCore
-from natgauge.counts import arrived_in_all, streams_of
 from natgauge.errors import BrokenError, NatgaugeError, UsageError
 from natgauge.host.limits import ControlGroups, Throttling
 from natgauge.labs.common.links import carrier_losses
@@ -31,7 +30,7 @@ from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_co
 from natgauge.trial.connection_log import ConnectionLog, LoggedTrial, logged_trial
 from natgauge.trial.controls import CommandRetries, counted
 from natgauge.trial.protocols import DeviceControl, Place, ServerControl
-from natgauge.trials import Restart, Trial, TrialPlan
+from natgauge.trials import Restart, Trial, TrialPlan, arrived_in_all, streams_of
 
 
 class _EngineTime:

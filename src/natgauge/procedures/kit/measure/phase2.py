@@ -12,10 +12,9 @@ from natgauge.figure_text import in_percent, number
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen, described
 from natgauge.measurer import Ability
-from natgauge.modifiers import Beside, Modifiers
 from natgauge.notes import Note
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.trials import LONGEST_PHASE_SECONDS, Phase2Plan, TrialPlan
+from natgauge.trials import LONGEST_PHASE_SECONDS, Beside, Modifiers, Phase2Plan, TrialPlan
 from natgauge.words import SENDING, TcpState, sending
 
 Directions = Literal["both", "up", "down"]
