@@ -264,7 +264,7 @@ def test_a_series_alone_has_a_row_for_each_device_and_inputs_that_change_with_th
         for cores in (1, 2)
     ]
     shown = of_medians(series, "cores")
-    percentiles = "its 1st, 99th percentile"
+    percentiles = "its 1st and 99th percentile"
     assert [line.heading for line in shown.lines] == [
         "device cores", "number of sessions", "x, median", percentiles, "y, median", percentiles,
     ]  # fmt: skip

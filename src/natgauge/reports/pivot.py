@@ -116,7 +116,7 @@ def of_medians(results: Sequence[Result], against: str) -> Sheet:
         in_unit = "" if unit else f" ({_unit(list(own.values()), many=False)})"
         lines.append(SheetRow(f"{called}, median{in_unit}", _cells(own, columns, in_cell)))
         if any(len(result.repetitions) > 1 for result in own.values()):
-            lines.append(SheetRow("its 1st, 99th percentile", _cells(own, columns, _percentiles)))
+            lines.append(SheetRow("its 1st and 99th percentile", _cells(own, columns, _percentiles)))
     below = []
     for metric in dict.fromkeys(block.metric for block in blocks):
         alike_in = [block for block in blocks if block.metric == metric]
