@@ -12,6 +12,7 @@ from typing import Any
 
 import dns.zone
 import pytest
+from tests.plans import PlanOfTrial
 from tests.unit.counted import make_counts, make_trial
 from tests.unit.golden import Golden
 
@@ -25,7 +26,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement, make_re
 from natgauge.records.parameters import Parameters
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
-from natgauge.trials import Direction, Phase2Plan, TrialPlan
+from natgauge.trials import Direction, Phase2Plan
 from natgauge.words import Query, Verdict
 
 #: What lab and measurement give a server; a snippet may use nothing else.
@@ -250,7 +251,7 @@ def test_a_dns64_asks_its_server_once_for_a_query_of_type_a() -> None:
 )
 def test_names_that_are_asked_for_again_were_not_in_the_cache(query: Query, asked: int, *, doubtful: bool) -> None:
     """A thousand queries, half of them for new names, of which none has an AAAA record: two for each, of type A one."""
-    plan = TrialPlan(100, 1e3, Phase2Plan(1e3, 0.0, 1.0), stateless=True, query=query, cached_share=0.5)
+    plan = PlanOfTrial(100, 1e3, Phase2Plan(1e3, 0.0, 1.0), stateless=True, query=query, cached_share=0.5)
     counts = make_counts(1_000, 1_000, 1_000, asked=asked)
     filled = make_counts(100, 100, 100, asked=200)
     trial = replace(make_trial(plan, phase1=filled, phase2={Direction.INITIATOR: counts}), verdict=Verdict.PASS)

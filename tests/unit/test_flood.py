@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.plans import PlanOfTrial
 from tests.unit.counted import change_counts, make_counts
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import reading
@@ -27,7 +28,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.records.parameters import Parameters
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
-from natgauge.trials import Trial, TrialPlan
+from natgauge.trials import Trial
 from natgauge.words import LimitedBy, Verdict
 
 
@@ -43,7 +44,7 @@ class Flooded(Mixed):
     per_host: bool = False
     busy: bool = False
 
-    def trial(self, plan: TrialPlan) -> Trial:
+    def trial(self, plan: PlanOfTrial) -> Trial:
         """A trial in which the flood takes from the others what it shares with them."""
         trial = Mixed.trial(self, plan)
         churn = None if plan.phase2 is None else plan.phase2.churn
@@ -185,7 +186,7 @@ class Counting(Flooded):
 
     __slots__ = ()
 
-    def trial(self, plan: TrialPlan) -> Trial:
+    def trial(self, plan: PlanOfTrial) -> Trial:
         """The same trial, with the counter."""
         trial = Flooded.trial(self, plan)
         lost = 0 if trial.flood is None else trial.flood.lost
@@ -267,7 +268,7 @@ class Metered(Flooded):
 
     __slots__ = ()
 
-    def trial(self, plan: TrialPlan) -> Trial:
+    def trial(self, plan: PlanOfTrial) -> Trial:
         trial, phase2 = Flooded.trial(self, plan), plan.phase2
         if phase2 is None:
             return trial

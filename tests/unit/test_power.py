@@ -24,7 +24,6 @@ from natgauge.power import Energy, EnergyOfTrial
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.device_figures import with_device_figures
 from natgauge.procedures.kit.result.results import Attempt, Measurement
-from natgauge.trials import TrialPlan
 from natgauge.words import Verdict
 
 
@@ -202,7 +201,7 @@ class ShortlyMetered(Gateway):
 
     def measure(self, plan: PlanOfTrial) -> OneTrial:
         """The same trial, with its energy where it is known."""
-        short = isinstance(plan, TrialPlan) and plan.connections / plan.phase1_rate < 1
+        short = isinstance(plan, PlanOfTrial) and plan.connections / plan.phase1_rate < 1
         why = "no reading fell into the trial; make trials longer (--trial-seconds, or more --connections)"
         energy = Energy(None, 0.3, why) if short else Energy(20.0, 1.0)
         return reading(Gateway.measure(self, plan), energy=energy)

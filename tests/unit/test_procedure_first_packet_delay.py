@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests import simulated_lab
+from tests.plans import PlanOfTrial
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
@@ -15,7 +16,7 @@ from natgauge.analysis.comparing import comparable
 from natgauge.procedures import get
 from natgauge.procedures.kit.procedure import make_settings
 from natgauge.reports.text import rates_of
-from natgauge.trials import Trial, TrialPlan
+from natgauge.trials import Trial
 from natgauge.words import Verdict
 
 US = 1e-6
@@ -47,7 +48,7 @@ class DiesAtHalf(Gateway):
 
     silent: str = "first"
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> Trial:
         rate, which = (plan.phase1_rate, "first") if plan.phase2 is None else (plan.phase2.initiator_rate, "later")
         if not plan.record_delays or rate != 5e4 or which != self.silent:
             return super().measure(plan)

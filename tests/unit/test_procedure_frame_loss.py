@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests import simulated_lab
+from tests.plans import PlanOfTrial
 from tests.unit.counted import change_counts, change_trial, make_counts, make_port
 from tests.unit.golden import Golden
 from tests.unit.simulated import LONG_STALL, Gateway
@@ -19,7 +20,7 @@ from natgauge.procedures.frame_loss import shares_of
 from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.frame_counts import lost_share, shortfall
 from natgauge.readings import NO_READINGS
-from natgauge.trials import Trial, TrialPlan
+from natgauge.trials import Trial
 from natgauge.words import Verdict
 
 N = 1000
@@ -338,7 +339,7 @@ def test_in_shared_placement_frames_of_open_connections_may_be_lost_at_every_rat
 class OffersNothing(Gateway):
     """Its trials end before phase 2."""
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> Trial:
         trial = super().measure(replace(plan, phase2=None))
         return replace(trial, plan=plan, reason="phase 2 never ran")
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests import simulated_lab
+from tests.plans import PlanOfTrial
 from tests.unit.counted import change_counts, make_counts
 from tests.unit.golden import Golden
 from tests.unit.made_results import made
@@ -41,7 +42,7 @@ from natgauge.subscriber_profiles import load, profiles
 from natgauge.trial.bench import Bench
 from natgauge.trial.planned import refuse_large
 from natgauge.trial.question import ask
-from natgauge.trials import Trial, TrialPlan
+from natgauge.trials import Trial
 from natgauge.verdicts import Limits
 from natgauge.words import Placement
 
@@ -83,7 +84,7 @@ class Mixed(Gateway):
     def hosts(self) -> int:
         return self.addresses
 
-    def trial(self, plan: TrialPlan) -> Trial:
+    def trial(self, plan: PlanOfTrial) -> Trial:
         """A trial whose openings are those of phase 2."""
         trial = super(Mixed, self).trial(plan)
         phase2 = plan.phase2
@@ -130,7 +131,7 @@ class Capped(Untold):
 class Forgetful(Mixed):
     """A gateway whose time-out nobody can raise, so that trials with a longer phase 1 are not run."""
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> Trial:
         if plan.connections / plan.phase1_rate >= (self.forgets or math.inf):
             raise OutlastingError("UDP timeout: a trial takes too long; give it a longer time-out")
         return Mixed.measure(self, plan)
@@ -142,7 +143,7 @@ class Blocks(Mixed):
 
     ports: int = 256
 
-    def trial(self, plan: TrialPlan) -> Trial:
+    def trial(self, plan: PlanOfTrial) -> Trial:
         self.table_size = self.ports * (plan.sources or self.addresses)
         return Mixed.trial(self, plan)
 
@@ -150,7 +151,7 @@ class Blocks(Mixed):
 class Wide(Mixed):
     """Each of its addresses has a four tuple more than it needs."""
 
-    def four_tuples_of_each(self, plan: TrialPlan) -> int:
+    def four_tuples_of_each(self, plan: PlanOfTrial) -> int:
         return plan.of_each_source + 1
 
 
@@ -319,7 +320,7 @@ def test_a_table_whose_limit_nobody_told_may_be_too_small_for_every_frame_rate()
 
 
 def test_no_lower_frame_rate_is_tried_where_all_have_the_connections_that_cannot_be_opened() -> None:
-    def becomes(gateway: Any, plan: TrialPlan) -> None:
+    def becomes(gateway: Any, plan: PlanOfTrial) -> None:
         gateway.establishes = 1e6 if plan.connections <= 10_000 else 10.0
 
     truth = Untold(knows_limit=False, becomes=becomes)
@@ -348,7 +349,7 @@ def test_a_few_connections_that_clash_at_any_pace_end_the_search_above_those_tha
 ) -> None:
     """A source NAT that looks for a free port gives up now and then, long before its ports are used up."""
 
-    def becomes(gateway: Any, plan: TrialPlan) -> None:
+    def becomes(gateway: Any, plan: PlanOfTrial) -> None:
         lost = 10 + len(gateway.plans) * 7 % 12
         gateway.table_size = plan.connections - lost if plan.connections > room else 2**40
 
@@ -384,7 +385,7 @@ def test_trials_tell_what_ended_it_where_both_kinds_are_lost(tmp_path: Path) -> 
 
 def test_a_device_that_only_gets_late_is_not_said_to_lack_either_kind(tmp_path: Path, golden: Golden) -> None:
     class Busy(Mixed):
-        def trial(self, plan: TrialPlan) -> Trial:
+        def trial(self, plan: PlanOfTrial) -> Trial:
             phase2 = plan.phase2
             if phase2 is not None and phase2.churn is not None:
                 # Each opening takes as long as two frames, and all take one core.
@@ -762,7 +763,7 @@ def test_without_new_connections_any_number_is_open() -> None:
 @pytest.mark.parametrize(("new", "frames"), [(0.0, 200_000), (1000.0, 190_000), (10_000.0, 100_000)])
 def test_new_connections_cost_frames_along_the_surface(new: float, frames: float) -> None:
     class Costly(Mixed):
-        def trial(self, plan: TrialPlan) -> Trial:
+        def trial(self, plan: PlanOfTrial) -> Trial:
             churn = None if plan.phase2 is None else plan.phase2.churn
             self.carries = 200_000.0 - 10 * (0 if churn is None else churn.new_per_second)
             self.forwards = 100_000 if churn is None else 1e9
@@ -823,7 +824,7 @@ def test_openings_that_are_refused_at_every_rate_are_no_share_of_the_frames() ->
 
 def test_a_share_that_frames_and_openings_lose_alike_is_lost_at_every_rate() -> None:
     class Lossy(Mixed):
-        def trial(self, plan: TrialPlan) -> Trial:
+        def trial(self, plan: PlanOfTrial) -> Trial:
             phase2 = plan.phase2
             if phase2 is not None and phase2.churn is not None:
                 frames = phase2.initiator_rate + phase2.responder_rate
@@ -846,7 +847,7 @@ def test_too_many_new_connections_at_every_frame_rate_are_no_loss_that_no_rate_c
     """A trial with fewer new connections had passed, and "a loss that no rate cures" was the bottleneck."""
 
     class Policer(Mixed):
-        def trial(self, plan: TrialPlan) -> Trial:
+        def trial(self, plan: PlanOfTrial) -> Trial:
             phase2 = plan.phase2
             if loses_frames and phase2 is not None and phase2.churn is not None:
                 # Those of connections that it did not let in.
@@ -865,7 +866,7 @@ def test_too_many_new_connections_at_every_frame_rate_are_no_loss_that_no_rate_c
 @pytest.mark.parametrize("frames", [0.8, 1.0])
 def test_openings_of_which_a_share_is_lost_at_any_number_of_them_are_a_loss_at_every_rate(frames: float) -> None:
     class Unlucky(Mixed):
-        def trial(self, plan: TrialPlan) -> Trial:
+        def trial(self, plan: PlanOfTrial) -> Trial:
             phase2 = plan.phase2
             if phase2 is not None and phase2.churn is not None:
                 self.opens = 0.8 * phase2.churn.new_per_second

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests import simulated_lab
+from tests.plans import PlanOfTrial
 from tests.unit.counted import change_counts, change_trial, make_counts, make_cpu, make_outcome
 from tests.unit.golden import Golden
 from tests.unit.recorded_delays import recorded
@@ -20,7 +21,7 @@ from natgauge.procedures import get, ipdv, pdv
 from natgauge.procedures.kit.measure.delay_metrics import Timing, read
 from natgauge.procedures.kit.result.delay_statistics import ends_of_variation
 from natgauge.reports import answers
-from natgauge.trials import Direction, TrialPlan
+from natgauge.trials import Direction
 from natgauge.words import Verdict
 
 N = 1000
@@ -307,7 +308,7 @@ def test_the_testers_own_delay_stands_beside_the_result(golden: Golden) -> None:
 class Joined(Gateway):
     """Its tester's own delay is a tenth of the time between frames of a direction."""
 
-    def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
+    def own_delays(self, plan: PlanOfTrial) -> dict[Direction, Delays]:
         assert plan.phase2 is not None
         return dict.fromkeys(Direction, recorded([0.1 / plan.phase2.initiator_rate] * 10))
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.plans import PlanOfTrial
 from tests.unit.counted import change_counts, change_trial
 from tests.unit.golden import Golden
 from tests.unit.made_settings import settings_of
@@ -17,7 +18,7 @@ from natgauge.errors import BrokenError
 from natgauge.procedures import get
 from natgauge.procedures.kit.measure.phase1 import MOST_BY_CHANCE, UnpreparableError, safely_below
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.trials import Phase2Plan, TrialPlan
+from natgauge.trials import Phase2Plan
 from natgauge.words import Verdict
 
 N = 20_000
@@ -50,7 +51,7 @@ def rates(loses: Loses, trials: int) -> list[float]:
     gateway, preparation, seen = losing(loses), safely_below(2 * RATE), []
     for _ in range(trials):
         seen.append(preparation.rate)
-        plan = TrialPlan(connections=N, phase1_rate=preparation.rate, phase2=Phase2Plan(1000.0, 1000.0, 0.1))
+        plan = PlanOfTrial(connections=N, phase1_rate=preparation.rate, phase2=Phase2Plan(1000.0, 1000.0, 0.1))
         preparation.judge(gateway.measure(plan))
     return [RATE / rate for rate in seen]
 
@@ -125,7 +126,7 @@ def test_only_options_that_can_help_are_named(lost: int, without: int, helps: se
     """Of a loss of more than a half none can be tolerated."""
     preparation = safely_below(2 * RATE)
     for slower in (1, 2, 4):
-        plan = TrialPlan(connections=N, phase1_rate=RATE / slower, phase2=Phase2Plan(1000.0, 1000.0, 0.1))
+        plan = PlanOfTrial(connections=N, phase1_rate=RATE / slower, phase2=Phase2Plan(1000.0, 1000.0, 0.1))
         trial = losing(lambda _number, _rate: lost).measure(plan)
         assert not preparation.remedy
         preparation.judge(change_trial(trial, phase1=change_counts(trial.phase1, without_checksum=without)))
