@@ -136,7 +136,7 @@ def _values(measurement: MeasurementStatus) -> str:
     median, low, high = statistics.median(values), min(values), max(values)
     # The digits of the sentences, which have the same median.
     middle = _value(median, resolved(median, low, high), any(bounds))
-    return middle if low == high else f"{middle} ({readings(low, high)}{' or more' if any(bounds) else ''})"
+    return middle if low == high else f"median {middle}, all {readings(low, high)}{' or more' if any(bounds) else ''}"
 
 
 def _between(lower: float, upper: float | None) -> str:

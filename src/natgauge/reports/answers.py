@@ -524,9 +524,10 @@ def _ranked_once(ranking: Ranking) -> Iterator[Sentence]:
         text += f". Too doubtful to rank {'are' if len(aside) > 1 else 'is'} {left_out}"
     yield _claimed(text, certainty, claims)
     if alike:
-        names, values = listed([each.gateway for each in alike]), ", ".join(few(list(map(_measured, alike))))
+        names, values = listed([each.gateway for each in alike]), [f"{one.gateway} {_measured(one)}" for one in alike]
         asked = f"{names} apart" if len(alike) == 2 else f"which of {names} is the last"
-        yield Sentence(f"Cannot tell {asked} by {_plain(first)}: {values} {unit_of(first)}.", "cannot tell")
+        told = f"{asked} by {_plain(first)} ({unit_of(first)}): {', '.join(few(values))}"
+        yield Sentence(f"Cannot tell {told}.", "cannot tell")
 
 
 def _maybe_last(behind: Sequence[Result]) -> list[Result]:

@@ -479,7 +479,7 @@ def _unmatched(record: ComparisonRecord) -> Iterator[str]:
         shown = enumerated([*names[:_SHOWN], *([f"{left} more"] if left else [])])
         if names:
             of = "" if len(labels) == 1 else f" of {listed(own)}"
-            yield f"Rules{of} for {shown} match nothing in a lab"
+            yield f"Rules{of} for {shown} match no frame in a lab: costs are of frames that are checked and pass on"
 
 
 def _transport(gateway: GatewayRecord) -> str:

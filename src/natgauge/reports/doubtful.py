@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
+from natgauge.analysis.between_runs import possible_range
 from natgauge.analysis.contrast import better, bounds, left, spans
 from natgauge.known_doubts import KnownDoubt, known, known_doubts, words_of
 from natgauge.notes import Note, NoteWord
@@ -61,7 +62,8 @@ class Stated:
 def stated(result: Result) -> Stated:
     """Return what the first line says: the median, or the bounds that another limit or grave doubts leave.
 
-    Bounds are those of all repetitions, because a lower one beside them would contradict "at least". The value of a
+    A bound alone is that of all repetitions, because a lower one beside them would contradict "at least"; between two
+    bounds another run is expected, as within an interval. The value of a
     search is its lower bound, so a bound from above is the search's upper one. Both contain the shares by which doubts
     of any grade may have made the rate too high or too low.
     """
@@ -76,7 +78,7 @@ def stated(result: Result) -> Stated:
         if raising and rest - raising <= _of_shares(result) and lower > 0:
             return Stated(lower, math.inf, doubtful=False)
         if rest <= _AT_MOST and math.isfinite(upper):
-            return Stated(0.0 if rest else lower, upper, doubtful=False)
+            return Stated(*_in_another_run(result, 0.0 if rest else lower, upper), doubtful=False)
     # A figure of an emulated machine has a stamp of its own.
     return Stated(result.median, result.median, doubtful=bool(grave) and not result.functional)
 
@@ -106,7 +108,15 @@ def _limited(result: Result, grave: AbstractSet[NoteWord]) -> Stated:
     if lower <= 0 and math.isinf(upper):
         return Stated(result.median, result.median, doubtful=True)
     rest = grave - _AT_LEAST - _of_shares(result) - _OF_BOUNDS
-    return Stated(lower, upper, doubtful=bool(rest) and not result.functional)
+    return Stated(*_in_another_run(result, lower, upper), doubtful=bool(rest) and not result.functional)
+
+
+def _in_another_run(result: Result, lower: float, upper: float) -> tuple[float, float]:
+    """Widen two bounds to where another run is expected, as intervals are; one bound alone is of these repetitions."""
+    if lower <= 0 or math.isinf(upper):
+        return lower, upper
+    least, most = possible_range(result)
+    return (min(lower, least), max(upper, most)) if least > 0 and math.isfinite(most) else (lower, upper)
 
 
 def _of_shares(result: Result) -> set[NoteWord]:
