@@ -253,6 +253,12 @@ def test_nearly_all_is_not_said_to_be_all() -> None:
     assert printed["loss at 50 % of the highest load"] == ["99.97"]
 
 
+def test_a_series_without_a_load_is_no_series_over_loads() -> None:
+    result = made([3.2], metric="frame-loss", unit="%", series=[[{"offered_percent": None, "lost_percent": 3.2}]])
+    assert "loses 3.2 % of the frames" in one(result).text
+    assert not any("highest load" in row.label for row in rows([result]))
+
+
 def test_the_intervals_of_a_ranking_hold_together() -> None:
     """Of ten equal gateways the best one is chosen by the same data: by themselves, some interval misses in 45 %."""
     wrong = 0

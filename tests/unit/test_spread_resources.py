@@ -76,6 +76,7 @@ def test_a_real_server_wants_a_core_of_its_own_or_those_that_are_named(monkeypat
     assert wanted(measure=asking)["cores"] == 2
     assert wanted(measure=asking, placement="isolated", cores=1)["cores"] == 3
     assert wanted(measure={**asking, "far_side": "tester"})["cores"] == 1
+    assert wanted(measure=asking, server_cores="3")["cores"] == 2
     shares = wanted(measure=asking, placement="isolated", cores="2", sender_cores="1", server_cores="2")
     assert (shares["cores"], shares["core 1"], shares["core 2"]) == (2, 1, 1)
 
@@ -247,7 +248,7 @@ def test_where_says_who_measures(text: str, scheduler: str, workers: int) -> Non
 
 @pytest.mark.parametrize(
     "text",
-    ["", "local", "local:", "local:0", "local:-1", "local:two", "dask://", "tcp://a:1", "dask://a:b", "dask://a/b"],
+    ["", "local", "local:", "local:0", "local:-1", "local:two", "dask://", "tcp://a:1", "dask://a:b", "dask://a:0", "dask://a/b"],
 )
 def test_anything_else_is_refused(text: str, golden: Golden) -> None:
     with golden.raises(UsageError):

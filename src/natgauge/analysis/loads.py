@@ -54,6 +54,8 @@ def by_load(result: Result) -> ByLoad | None:
         for name, value in row.items():
             if name != column and isinstance(value, int | float):
                 at_load.setdefault(name, []).append(value)
+    if not values:
+        return None
     summaries = {
         load: {name: summarize(numbers) for name, numbers in at_load.items()} for load, at_load in values.items()
     }

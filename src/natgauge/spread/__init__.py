@@ -73,10 +73,10 @@ def where(text: str) -> Where:
     if kind == "dask":
         try:
             parts = urlsplit(text)
-            host, port = parts.hostname, parts.port or PORT
+            host, port = parts.hostname, PORT if parts.port is None else parts.port
         except ValueError:
             host, port = None, PORT
-        if host and not parts.path.strip("/"):
+        if host and port and not parts.path.strip("/"):
             return Where(text, scheduler=f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
     raise UsageError(
         f"workers: {text!r} is neither a Dask scheduler nor workers of this machine; write dask://HOST:{PORT} or "

@@ -129,8 +129,8 @@ def needs(plan: Plan, point: PlannedCell, kept: Collection[tuple[str, str]] = ()
     # A set of cores that the plan leaves open takes one core.
     if lab.placement == "isolated":
         least += sum(not lists[name] for name in places[:2])
-    elif not least:
-        least = 1
+    elif not any(lists[name] for name in places[:2]):
+        least += 1
     asked = any(measurement.planned.settings.far_side != TESTER for measurement in point.measurements)
     # A device that cannot do without a server shares its cores with it where no others are left.
     if asked and not lists["server_cores"] and not point.recipe.asks_server:

@@ -501,7 +501,7 @@ def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
     for result in results:
         name, unit = names[id(result)], unit_of(result)
         common = {
-            "name": f"{_wrapped(own[id(result)])}|{in_short(result)}{graded_doubts.mark(result.doubts)}",
+            "name": f"{_wrapped(own[id(result)])}|{_figure_in_lines(result)}",
             **looks[result.gateway],
         }
         text = f"{name}: median {with_bounds(result)} {unit}, {main_figure.spread(result)}"
@@ -743,6 +743,12 @@ def _wrapped(name: str) -> str:
             lines.append("")
         lines[-1] += word
     return "|".join(part for line in lines for part in textwrap.wrap(line, _LETTERS)) or "-"
+
+
+def _figure_in_lines(result: Result) -> str:
+    """A figure with its mark in lines that leave room for the plot, as of a name; no line ends within a number."""
+    text = f"{in_short(result)}{graded_doubts.mark(result.doubts)}"
+    return "|".join(textwrap.wrap(text, _LETTERS, break_long_words=False, break_on_hyphens=False))
 
 
 def _chunks(every: Sequence[_Kind], most: int) -> Iterator[Sequence[_Kind]]:
