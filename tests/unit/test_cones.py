@@ -34,7 +34,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "agreement": (1_430, "types of the engine's requests and results, their delays in words, and the process"),
     "analysis": (7_630, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
-    "audits": (24_660, "setups, the records, and the requirements; nothing that measures"),
+    "audits": (24_674, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (50_690, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_350, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (12_100, "the labs of this machine from outside; their registers"),
