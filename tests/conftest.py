@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import os
@@ -45,6 +46,11 @@ def pytest_configure() -> None:
     sys.dont_write_bytecode = False
 
 
+@functools.cache
+def _folders(path: Path) -> tuple[str, ...]:
+    return path.relative_to(HERE).parts
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collect tests without looking for garbage: all that is made meanwhile stays until the end of the run.
@@ -83,7 +89,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     A host may stand still for longer than a lab can bear. The tests of what figures are worth (`truth`) have one try,
     because two would make one failure in a hundred out of one in ten. A test that hung has used up its time.
     """
-    folders = item.path.relative_to(HERE).parts
+    folders = _folders(item.path)
     if folders[0] != "labs" and item.get_closest_marker("alone"):
         raise pytest.UsageError(f"{item.nodeid}: marked alone; tools/run_tests.py runs such tests of tests/labs only")
     if folders[0] == "unit":

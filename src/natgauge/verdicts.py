@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from natgauge.agreement.generated import Cpu, StreamCounts
 from natgauge.causes.cause import Cause
 from natgauge.causes.counters import facts_of
+from natgauge.causes.hops import TrialHops
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.figure_text import in_percent, with_noun
 from natgauge.readings import Readings
@@ -68,7 +69,7 @@ class _Case:
     trial: Trial
     limits: Limits
 
-    # Most rules ask for these two, so they are made once for a trial.
+    # Several rules ask for these, so they are made once for a trial.
     @cached_property
     def streams(self) -> Sequence[_Stream]:
         return tuple(_streams(self))
@@ -93,6 +94,10 @@ class _Case:
                 lost -= taken
             explained[stream.name] = stream.counts.lost - lost
         return explained
+
+    @cached_property
+    def hops(self) -> TrialHops:
+        return hops_in(self.trial)
 
     @property
     def plan(self) -> TrialPlan:
@@ -230,7 +235,7 @@ def _cause(case: _Case, *, opens: bool) -> Cause:
     """Return the cause of a loss; that of frames that open connections may be the table."""
     table = _table(case)
     refused = opens and (table.held is None or case.churns or table.held < case.connections)
-    return cause_of(hops_in(case.trial), table, opens=refused)
+    return cause_of(case.hops, table, opens=refused)
 
 
 def _table(case: _Case) -> TableState:

@@ -20,7 +20,7 @@ import natgauge
 from natgauge.audits import audit, runner
 from natgauge.audits.audit import Audited
 from natgauge.audits.kit import crowd, errors, examiner
-from natgauge.audits.kit.packets import pcapng
+from natgauge.audits.kit.capture import pcapng
 from natgauge.audits.kit.timers import TIMERS
 from natgauge.audits.request import LONG_WAIT_SECONDS
 from natgauge.audits.requirements import icmp, requirements

@@ -171,6 +171,7 @@ def simulated() -> Iterator[Simulation]:
         patch.setattr("natgauge.gateways.gateway.time", CLOCK)
         patch.setattr("natgauge.trial.trial_run.RestartInTrial", engine.Restarting)
         patch.setattr("natgauge.trial.trial_run.carrier_losses", lambda *_port: 0)
+        patch.setattr("natgauge.trial.trial_run.counts_taken", lambda *_port: False)
         patch.setattr("natgauge.host.limits.ControlGroups._groups", lambda *_controller: ())
         patch.setattr("natgauge.host.machine.facts", _facts)
         STARTS.append(lambda name: simulation.start(name))  # noqa: PLW0108 - a test sets `start` later

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
+from copy import copy
+from random import Random
 from typing import Self
 
 from tests.simulated_lab.lab import CLOCK, LABS, SimulatedDevice
@@ -32,7 +33,7 @@ def run(request: TrialRequest, progress: Callable[[Progress], None], seconds: fl
         return _result(_probed(plan, device), request)
     if request.record_receiver_time:
         # Timing the tester's own receivers is no trial.
-        result = _result(deepcopy(device.truth)._trial(plan), request)
+        result = _result(_copied(device.truth)._trial(plan), request)
         each = device.truth.receiver_seconds
         if each is None:
             return result
@@ -48,6 +49,14 @@ def run(request: TrialRequest, progress: Callable[[Progress], None], seconds: fl
             state = {"phase": "phase2", "seconds": 0.0, "intended_frames": 0, "made_frames": 0, "received_frames": 0}
             progress(Progress.model_validate({**state, "period": result}))
     return result
+
+
+def _copied(gateway: Gateway) -> Gateway:
+    """The same gateway, whose trials leave the choices of the given one as they are."""
+    same = copy(gateway)
+    same._random = Random()  # noqa: S311 - a simulation, nothing secret
+    same._random.setstate(gateway._random.getstate())
+    return same
 
 
 class Restarting:

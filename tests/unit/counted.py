@@ -128,6 +128,9 @@ def make_port(**counts: Any) -> PortCounters:
     return PortCounters.model_validate(none | {"gateway_mac": "02:00:00:00:00:01"} | counts)
 
 
+_NO_PORT: Final = make_port()
+
+
 def make_cpu(role: Any, stalls: int, stalled_seconds: float, *, cpu: int = 0, **others: float) -> Cpu:
     """Disturbances of a CPU; `others` are its worst stall and its stolen time, in s."""
     return Cpu(
@@ -166,8 +169,7 @@ def _phase2(streams: Mapping[Direction, StreamCounts]) -> Phase2Counts | None:
 
 
 def _ports(ports: Mapping[str, PortCounters]) -> Ports:
-    none = make_port()
-    return Ports(initiator=ports.get("initiator", none), responder=ports.get("responder", none))
+    return Ports(initiator=ports.get("initiator", _NO_PORT), responder=ports.get("responder", _NO_PORT))
 
 
 def _named(given: dict[str, Any]) -> dict[str, Any]:

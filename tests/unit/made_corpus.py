@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from tests.unit.campaigning import PLAN, Benches, campaign
 from tests.unit.made_campaign import trial
@@ -16,7 +16,7 @@ from tests.unit.made_comparisons import compared, compared_by_rates
 from tests.unit.made_results import keep, made
 
 from natgauge.analysis.ratio_verdicts import is_decided
-from natgauge.audits.kit.packets import CapturedFrame, pcapng
+from natgauge.audits.kit.capture import FORGOTTEN, CapturedFrame, pcapng
 from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, margin_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.errors import BrokenError
@@ -217,7 +217,7 @@ def audited(folder: Path) -> Path:
         "parameters": {"lab_kind": "netns"}, "results": "results/1",
     }  # fmt: skip
     store.write_plan({"profile": "all"})
-    frame = CapturedFrame("initiator", 1.0, b"x" * 20, cast("Any", None), sent=True, sentence="a frame")
+    frame = CapturedFrame("initiator", 1.0, b"x" * 20, FORGOTTEN.packet, sent=True, before="the inside sends ")
     document["requirements"][0]["evidence"] = {
         "file": store.write_frames("one.pcapng", pcapng([frame])), "frames": ["a frame"],
     }  # fmt: skip

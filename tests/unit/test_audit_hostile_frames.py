@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.simulated_nat import Behaviour, examiner_of
 
+from natgauge.audits.kit.capture import pcapng
 from natgauge.audits.kit.errors import quoting
 from natgauge.audits.kit.flows import described, is_same, is_tcp
 from natgauge.audits.kit.network import _MOST_KEPT, _MOST_OCTETS, AuditSide, Missed, Network
@@ -30,7 +31,6 @@ from natgauge.audits.kit.packets import (
     is_right,
     make_error,
     make_packet,
-    pcapng,
     read_packet,
 )
 from natgauge.words import Side
@@ -198,13 +198,13 @@ def test_frames_that_no_verdict_needs_are_forgotten_and_others_keep_their_number
 
 def test_no_more_frames_are_kept_than_a_verdict_can_need_and_the_others_are_counted() -> None:
     where = network()
-    frame: Any = SimpleNamespace(sentence="", octets=b"")
+    frame: Any = SimpleNamespace(is_told=False, octets=b"")
     for _ in range(_MOST_KEPT + 5):
         where._keep(frame)
     assert len(where.frames) == _MOST_KEPT
     assert where.load().dropped == 5
     where.forget()
-    longest: Any = SimpleNamespace(sentence="", octets=bytes(_MOST_OCTETS // 2))
+    longest: Any = SimpleNamespace(is_told=False, octets=bytes(_MOST_OCTETS // 2))
     for _ in range(3):
         where._keep(longest)
     assert where.load().dropped == 6

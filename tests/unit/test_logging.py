@@ -367,14 +367,14 @@ QUIET = 0.4
 
 
 @pytest.fixture
-def logging(tmp_path: Path) -> Callable[..., LabMeasurer]:
+def logging(tmp_path: Path, clock: Clock) -> Callable[..., LabMeasurer]:
     def made(filtered: Callable[[list[str]], list[str]] = list, *, here: bool = True, tolerance: float = 0.0) -> Any:
         (tmp_path / EVENTS.records).write_text("a line of an earlier trial\n")
         engine = LoggingEngine(log=tmp_path / EVENTS.records, filtered=filtered)
         device: Any = LogDevice(tmp_path, here)
         table: Any = FakeTable(engine)
         way = EVENTS.model_copy(update={"quiet_seconds": QUIET})
-        log = ConnectionLog(device, "conntrack-events", way, 2.0, tolerance)
+        log = ConnectionLog(device, "conntrack-events", way, 2.0, tolerance, sleep=clock.sleep)
         traffic = make_plan(TrafficOptions(connections=200), AROUND)
         return LabMeasurer(
             place=FakeLab(), device=table, traffic=traffic, settings=SETTINGS, recorder=Recorder(),
@@ -444,13 +444,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return own
 
 
-def at(clock: Clock, measurer: LabMeasurer) -> LabMeasurer:
-    """The measurer, whose log has this clock."""
-    assert measurer.log is not None
-    measurer.log.sleep = clock.sleep
-    return measurer
-
-
 def test_records_of_frames_before_a_trial_are_waited_for_and_are_none_of_the_trial(
     logging: Callable[..., LabMeasurer], tmp_path: Path, clock: Clock
 ) -> None:
@@ -458,7 +451,7 @@ def test_records_of_frames_before_a_trial_are_waited_for_and_are_none_of_the_tri
         with (tmp_path / EVENTS.records).open("a") as file:
             file.writelines(f"{record(number)}\n" for number in range(100))
 
-    measurer = at(clock, logging(lambda lines: lines[1:]))
+    measurer = logging(lambda lines: lines[1:])
     clock.later(QUIET / 4, earlier)
     log = measurer.measure(PLAN).readings.log
     assert log is not None
@@ -470,7 +463,7 @@ def test_ends_of_connections_that_the_emptied_table_had_are_none_of_the_trial(
     logging: Callable[..., LabMeasurer], tmp_path: Path, periods: int | None, clock: Clock
 ) -> None:
     """Seen: octets for each connection of two records, where a gateway logs begin and end, and the end came late."""
-    measurer = at(clock, logging())
+    measurer = logging()
     assert measurer.device is not None
     emptied = measurer.device.empty
 
@@ -495,7 +488,7 @@ def test_ends_of_connections_that_the_emptied_table_had_are_none_of_the_trial(
 def test_a_log_that_nothing_comes_to_between_trials_is_emptied_without_a_long_wait(
     logging: Callable[..., LabMeasurer], clock: Clock
 ) -> None:
-    measurer, waits = at(clock, logging()), []
+    measurer, waits = logging(), []
     for _ in range(4):
         began = clock.now
         measurer.measure(PLAN)
@@ -517,7 +510,7 @@ def test_a_log_with_two_lines_for_each_connection_is_awaited_to_its_end(
         clock.later(QUIET / 2, rest)
         return [each for line in lines[:half] for each in (line, "end of it")]
 
-    log = at(clock, logging(in_batches)).measure(PLAN).readings.log
+    log = logging(in_batches).measure(PLAN).readings.log
     assert log is not None
     assert (log.lost, log.records) == (0, 200)
 

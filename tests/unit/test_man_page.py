@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 from collections.abc import Iterator
 
@@ -13,7 +14,11 @@ from tools import man_page
 
 from natgauge.cli import app
 
-PAGE = man_page.page("1.2.3")
+
+@functools.cache
+def page() -> str:
+    """The page, which is made where it is tested: not by each process that collects tests."""
+    return man_page.page("1.2.3")
 
 
 def commands(command: click.Command = app, path: str = "natgauge") -> Iterator[tuple[str, click.Command]]:
@@ -31,8 +36,8 @@ def part_about(path: str) -> str:
     """The part of the page that is about one command."""
     shown = path.replace("-", "\\-")
     begin = ".SH OPTIONS\n" if path == "natgauge" else f".SS {shown}\n"
-    assert PAGE.count(begin) == 1
-    return PAGE.partition(begin)[2].partition("\n.S")[0]
+    assert page().count(begin) == 1
+    return page().partition(begin)[2].partition("\n.S")[0]
 
 
 @pytest.mark.parametrize(("path", "command"), list(commands()), ids=[path for path, _ in commands()])
@@ -50,8 +55,8 @@ def test_each_option_and_argument_of_each_command_is_told(path: str, command: cl
 
 
 def test_the_page_names_the_version_and_the_exit_statuses() -> None:
-    assert PAGE.startswith('.TH NATGAUGE 1 "" "natgauge 1.2.3" ')
-    assert ".B 2\nwrong arguments or a wrong plan\n" in PAGE.partition(".SH EXIT STATUS\n")[2]
+    assert page().startswith('.TH NATGAUGE 1 "" "natgauge 1.2.3" ')
+    assert ".B 2\nwrong arguments or a wrong plan\n" in page().partition(".SH EXIT STATUS\n")[2]
 
 
 @pytest.mark.parametrize(
@@ -71,6 +76,6 @@ def test_letters_that_mean_something_to_roff_are_shown(text: str, roff: str) -> 
 @pytest.mark.skipif(absent("groff"), reason="there is no groff here")
 def test_groff_has_no_warning() -> None:
     command = ["groff", "-man", "-ww", "-Tutf8", "-Kutf8"]
-    done = subprocess.run(command, input=PAGE, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, input=page(), capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert "natgauge - measure NAT gateways" in done.stdout

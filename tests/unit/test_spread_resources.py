@@ -248,7 +248,19 @@ def test_where_says_who_measures(text: str, scheduler: str, workers: int) -> Non
 
 @pytest.mark.parametrize(
     "text",
-    ["", "local", "local:", "local:0", "local:-1", "local:two", "dask://", "tcp://a:1", "dask://a:b", "dask://a:0", "dask://a/b"],
+    [
+        "",
+        "local",
+        "local:",
+        "local:0",
+        "local:-1",
+        "local:two",
+        "dask://",
+        "tcp://a:1",
+        "dask://a:b",
+        "dask://a:0",
+        "dask://a/b",
+    ],
 )
 def test_anything_else_is_refused(text: str, golden: Golden) -> None:
     with golden.raises(UsageError):

@@ -15,6 +15,7 @@ from tests.unit.counted import arrivals, change_counts, change_trial, make_count
 from tests.unit.golden import Golden
 
 from natgauge.agreement.generated import Cpu, PortCounters, StreamCounts
+from natgauge.causes.hops import TrialHops
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
 from natgauge.trials import (
@@ -24,6 +25,7 @@ from natgauge.trials import (
     Modifiers,
     Phase2Plan,
     Restart,
+    Trial,
     is_disturbed,
     lag_tolerance,
 )
@@ -646,3 +648,17 @@ def test_a_limit_that_the_device_exceeds_is_none_of_the_whole_table(limit: int, 
     assert ("of at most" in judged.reason) == (limited_by == "table")
     kept = clean(count_after=65_536, table_limit=limit).judged
     assert (kept.verdict, kept.limited_by) == (Verdict.FAIL, limited_by)
+
+
+def test_the_hops_of_a_failed_trial_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cause says what limits a loss and what is told of it, and was sought for each."""
+    sought: list[Trial] = []
+
+    def once(trial: Trial) -> TrialHops:
+        sought.append(trial)
+        return hops_in(trial)
+
+    monkeypatch.setattr("natgauge.verdicts.hops_in", once)
+    failed = clean(phase1=lossy(10), count_after=N - 10).judged
+    assert (failed.verdict, failed.failed_phase) == (Verdict.FAIL, 1)
+    assert len(sought) == 1

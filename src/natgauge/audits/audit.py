@@ -12,11 +12,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Unpack
 
+from natgauge.audits.kit.capture import CapturedFrame, pcapng
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.hosts import TEAM, HostBlocks, hosts_needed
 from natgauge.audits.kit.network import AuditSide, Network
-from natgauge.audits.kit.packets import CapturedFrame, pcapng
 from natgauge.audits.kit.sockets import PacketSockets
 from natgauge.audits.kit.timers import TIMERS, crowded, expected, few_idle_times, plan, watch, watch_few
 from natgauge.audits.request import audit_request, conditions

@@ -8,11 +8,11 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
+from natgauge.audits.kit.capture import CapturedFrame
 from natgauge.audits.kit.classes import filtering, hairpinning, mapping, ports
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
-from natgauge.audits.kit.packets import CapturedFrame
 from natgauge.audits.requirements import Requirement
 from natgauge.figure_text import in_percent
 from natgauge.notes import Note

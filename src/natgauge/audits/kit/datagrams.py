@@ -7,10 +7,11 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import Final
 
+from natgauge.audits.kit.capture import CapturedFrame
 from natgauge.audits.kit.examiner import SETTLE_SECONDS, TRIES, Examiner
 from natgauge.audits.kit.flows import Flow
 from natgauge.audits.kit.network import sides
-from natgauge.audits.kit.packets import UDP, CapturedFrame, Packet, is_right
+from natgauge.audits.kit.packets import UDP, Packet, is_right
 
 _UDP_HEADER_OCTETS: Final = 8
 

@@ -7,11 +7,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from natgauge.audits.kit.capture import CapturedFrame
 from natgauge.audits.kit.examiner import PATIENCE_SECONDS, Examiner
 from natgauge.audits.kit.flows import Flow, lone_packet
 from natgauge.audits.kit.packets import (
     ACK,
-    CapturedFrame,
     Endpoint,
     ErrorMessage,
     Packet,

@@ -11,11 +11,12 @@ from ipaddress import IPv6Network
 from itertools import cycle
 from typing import Any, Final
 
+from natgauge.audits.kit.capture import CapturedFrame
 from natgauge.audits.kit.flows import Flow, SequenceNumber, after_syn, is_same, is_tcp, lone_packet
 from natgauge.audits.kit.hosts import HostBlocks, InsideHosts
 from natgauge.audits.kit.network import sides
 from natgauge.audits.kit.observations import AloneError, NotSeenError, Observations, UntranslatedError
-from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, CapturedFrame, Endpoint, Packet, embedded
+from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, Endpoint, Packet, embedded
 from natgauge.words import Address, Side, Transport
 
 #: A frame that does not arrive is sent again, because the host may stall or lose a frame.

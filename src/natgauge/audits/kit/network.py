@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, NamedTuple, Protocol
 
-from natgauge.audits.kit.flows import described
+from natgauge.audits.kit.capture import FORGOTTEN, CapturedFrame
 from natgauge.audits.kit.packets import (
-    FORGOTTEN,
     ICMP,
     ICMPV6,
     TCP,
     UDP,
-    CapturedFrame,
     Packet,
     checksummed,
     has_right_header,
@@ -217,7 +215,7 @@ class Network:
     def forget(self) -> None:
         """Forget the frames so far that are no evidence; the numbers of all frames stay."""
         for number in range(self._forgotten, len(self.frames)):
-            if not self.frames[number].sentence:
+            if not self.frames[number].is_told:
                 self.frames[number] = FORGOTTEN
         self._forgotten, self._kept, self._octets, self._damaged = len(self.frames), 0, 0, 0
 
@@ -228,7 +226,7 @@ class Network:
     def _explain(self, frame: CapturedFrame, verb: str, note: str = "") -> None:
         if not self._is_aside:
             host = "inside" if frame.side == "initiator" else "outside"
-            frame.sentence = f"the {host} {verb} {described(frame.packet)}{note}"
+            frame.before, frame.behind = f"the {host} {verb} ", note
 
     def arrived(self, since: int, side: Side) -> list[CapturedFrame]:
         """Return the frames that arrived at a side, without the first `since` frames of the network.
@@ -245,7 +243,7 @@ class Network:
         """Say of a frame that arrived that its checksum is wrong; it is evidence also where frames decide nothing."""
         frame.damaged, self._damaged = True, self._damaged + 1
         if self._damaged <= _MOST_DAMAGED:
-            frame.sentence = f"{described(frame.packet)} comes with a wrong checksum"
+            frame.before, frame.behind = "", " comes with a wrong checksum"
 
     def wait(self, side: Side, wanted: Callable[[Packet], bool], seconds: float, *, since: int) -> CapturedFrame | None:
         """Return the first frame that arrives with a packet that is wanted.

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from natgauge.audits.kit.capture import CapturedFrame
 from natgauge.audits.kit.network import Network, PortTraffic
-from natgauge.audits.kit.packets import CapturedFrame
 from natgauge.words import Transport
 
 _T = TypeVar("_T")
@@ -119,4 +119,4 @@ class Observations:
         """Return the frames that decided the verdict, in order."""
         frames = self.network.frames
         numbers = sorted(self._cited | set(range(self._begun, len(frames))))
-        return tuple(frames[number] for number in numbers if frames[number].sentence)
+        return tuple(frames[number] for number in numbers if frames[number].is_told)
