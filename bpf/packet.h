@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* Addresses, checksums, tag and padding of test frames, for both families. */
+/* Addresses, kinds, checksums, tag and padding of test frames, for both families. */
 #pragma once
 
 /* Bits 64 to 71 of an IPv4-embedded address are 0, and the IPv4 address continues after them. */
@@ -23,6 +23,38 @@ static __always_inline struct address address_at(const volatile struct addresses
 static __always_inline struct address address4(__be32 from)
 {
 	return (struct address){ .low = bpf_ntohl(from) };
+}
+
+/*
+ * Whether a kind is one of `first` to `last`. It is a single comparison, because clang keeps two that are joined from
+ * its optimizer for BPF: what follows from them would be computed for each frame, even where the kind is constant.
+ */
+static __always_inline bool is_within(const enum frame_kind kind, const enum frame_kind first,
+				      const enum frame_kind last)
+{
+	return (__u32)kind - first <= (__u32)last - first;
+}
+
+static __always_inline bool is_tcp(const enum frame_kind kind)
+{
+	return kind >= FRAME_SYN;
+}
+
+/* Whether the header carries what the tag carries in other frames. */
+static __always_inline bool is_untagged(const enum frame_kind kind)
+{
+	return is_within(kind, FRAME_SYN, FRAME_LAST_ACK);
+}
+
+/* Whether the frame has the options of the first segment of a direction. */
+static __always_inline bool is_opening(const enum frame_kind kind)
+{
+	return is_within(kind, FRAME_SYN, FRAME_SYN_ACK);
+}
+
+static __always_inline int header_octets(const enum frame_kind kind)
+{
+	return is_opening(kind) ? 40 : is_tcp(kind) ? 32 : 8;
 }
 
 /* Of an untagged frame. Through a pointer of its own: compilers read fields of packed structs octet by octet. */
@@ -142,22 +174,17 @@ static __always_inline void set_sent(struct tag *tag, __u64 ns)
 	tag->sent_high = ns >> 24;
 }
 
-/* Octets after the tag are 0, 1, ... modulo 256 (RFC 2544 C.2.6.4). */
-static __always_inline __u64 padding_word(int word)
-{
-	return 0x0706050403020100ULL + 0x0808080808080808ULL * (word & 31);
-}
-
 /*
- * Every octet is written for every frame: the kernel reuses pages, and a device may have changed them. The caller has
- * checked that the frame has `octets` octets from `from` on.
+ * Octets after the tag are 0, 1, ... modulo 256 (RFC 2544 C.2.6.4). Every octet is written for every frame: the kernel
+ * reuses pages, and a device may have changed them. The caller has checked that the frame has `octets` octets from
+ * `from` on.
  */
 static __always_inline void fill_padding(__u8 *from, int octets)
 {
 	int word = 0;
 
 	for (; word < octets / 8; word++)
-		*(__u64 *)(from + word * 8) = padding_word(word);
+		*(__u64 *)(from + word * 8) = 0x0706050403020100ULL + 0x0808080808080808ULL * (word & 31);
 	for (int i = word * 8; i < octets; i++)
 		from[i] = i;
 }

@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include "frame_kind.h"
-
 #define TCP_SEQUENCE	   1 /* words of the header */
 #define TCP_ACKNOWLEDGMENT 2
 #define TCP_FLAGS_WORD	   3
@@ -118,18 +116,6 @@ static __always_inline void put_tcp(const enum frame_kind kind, __be32 *to, cons
 		to[stamp + 2] = form->header[stamp + 2];
 }
 
-/* Whether length and flags of a header are those of the form's. */
-static __always_inline bool tcp_is(const __be32 *from, const volatile struct form *form)
-{
-	return (__u16)from[TCP_FLAGS_WORD] == (__u16)form->header[TCP_FLAGS_WORD];
-}
-
-static __always_inline void parse_stamps(const enum frame_kind kind, const __be32 *from, __u32 *stamps)
-{
-	stamps[0] = bpf_ntohl(from[tcp_stamp_word(kind)]);
-	stamps[1] = bpf_ntohl(from[tcp_stamp_word(kind) + 1]);
-}
-
 /* The tag of a segment without one. A number that is of no connection results in mark 0, which no trial has. */
 static __always_inline void parse_untagged(const enum frame_kind kind, struct tag *tag, const __be32 *from,
 					   const __u32 *stamps)
@@ -170,24 +156,6 @@ static __always_inline bool is_last_ack(const __be32 *from)
 
 	return last->streams &&
 	       bpf_ntohl(from[TCP_ACKNOWLEDGMENT]) - last->acknowledgment == scrambled(initiator, tcp_key(RESPONDER));
-}
-
-/* The kind of the plan's segments that have these flags and arrive at `side`; FRAME_UDP: none has. */
-static __always_inline enum frame_kind tcp_kind(void *data, void *end, const int side, const int as)
-{
-	const volatile struct side_plan *form_side = &plan.side[as];
-	const __be32 *from = data + form_side->outer + ETH_HLEN + ip_octets(form_side->family == FAMILY_IPV6);
-
-	if ((void *)(from + TCP_FLAGS_WORD + 1) > end)
-		return FRAME_UDP;
-#pragma unroll
-	for (enum frame_kind kind = FRAME_SYN; kind <= FRAME_DATA_UP; kind++) {
-		if (tcp_sender(kind) == side || !tcp_message(kind)->streams ||
-		    !tcp_is(from, &tcp_message(kind)->form[as]))
-			continue;
-		return kind == FRAME_ACK && is_last_ack(from) ? FRAME_LAST_ACK : kind;
-	}
-	return FRAME_UDP;
 }
 
 /*

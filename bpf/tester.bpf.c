@@ -64,6 +64,7 @@ NUMBERED(ARRAY, recents, STREAMS *MAX_SENDERS, struct recent);
 #include "address.h"
 #include "packet.h"
 #include "vlan.h"
+#include "tcp.h"
 #include "transport.h"
 #include "seal.h"
 #include "payload.h"
