@@ -472,25 +472,13 @@ static __always_inline int generate(const enum transport_kind transport, struct 
 	}
 TRANSPORTS(GENERATOR)
 
-/* For the self-test: sends a frame unchanged to the port given by the first octet after its Ethernet header. */
-SEC("xdp")
-int emit(struct xdp_md *ctx)
-{
-	__u8 *data = (void *)(long)ctx->data;
-
-	if (data + ETH_HLEN + 1 > (__u8 *)(long)ctx->data_end)
-		return XDP_ABORTED;
-	return bpf_redirect_map(&ports, data[ETH_HLEN] & 1, 0);
-}
-
 /*
- * The redirect floor: the cost of the kernel's own path, with frames that are neither written nor read. It is the lower
- * bound for any tester that sends live frames. Its receiver is receive_nothing.
+ * The self-test's generator, and that of the redirect floor: the cost of the kernel's own path, with frames that are
+ * neither written nor read. It is the lower bound for any tester that sends live frames. Its receiver is
+ * receive_nothing.
  */
-#pragma once
-
 SEC("xdp")
 int redirect_only(struct xdp_md *ctx)
 {
-	return bpf_redirect_map(&ports, (floor_ports.frame++ & floor_ports.both) ^ floor_ports.first, 0);
+	return bpf_redirect_map(&ports, (control.redirected++ & control.redirect_both) ^ control.redirect_first, 0);
 }

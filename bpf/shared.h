@@ -337,18 +337,11 @@ struct control {
 	__u32 generator_id; /* program id, to recognize its failed redirects */
 	__u32 port_ifindex[SIDES];
 	__u32 port_netns[SIDES]; /* inode number of the namespace */
-	__u32 unused;
+	/* Of the frames that are only redirected: the side of the first, 1 if sides alternate, and how many were. */
+	__u32 redirect_first, redirect_both, redirected;
 	/* ns; frames sent earlier are not of this phase, although it numbers its frames as theirs. 0: it does not */
 	__u64 since;
 	__u64 done[MAX_SENDERS]; /* set by a sender after its last frame */
-};
-
-/* Output ports of the redirect floor. */
-struct floor_ports {
-	__u32 first; /* side of the first frame */
-	__u32 both;  /* 1: sides alternate */
-	__u32 frame; /* frames so far */
-	__u32 unused;
 };
 
 /* A frame's connection, and the position of its four tuple. */

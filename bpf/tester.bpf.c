@@ -7,7 +7,6 @@
 const volatile struct plan plan;
 struct control control;
 struct silence silences[STREAMS];
-struct floor_ports floor_ports;
 
 /* Never read. It makes these types part of the object, so that their Rust side is generated. */
 const volatile struct also_shared {
