@@ -179,7 +179,7 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 		return;
 	if (arrival == TOO_OLD || !(control.open & 1 << stream) ||
 	    (plan.frame_timeout_ns && delay > (__s64)plan.frame_timeout_ns)) {
-		count_late(tally, plan.stamped ? delay : delay_of(&frame->tag));
+		add_value(&tally->late, plan.stamped ? delay : delay_of(&frame->tag));
 		record_late(stream, &frame->tag, arrival);
 		return;
 	}

@@ -411,27 +411,27 @@ struct stalls {
 	struct stall list[MOST_STALLS];
 };
 
+/* So many values, their range, and their sum. */
+struct values {
+	__u64 count;
+	__s64 minimum;
+	__s64 maximum;
+	__s64 sum;
+};
+
 /* Raw counts of one stream; trial/result-1.schema.json defines the words. */
 struct tally {
 	__u64 received;
 	__u64 duplicates;
 	__u64 reordered;
-	__u64 late;
 	__u64 damaged;
 	__u64 untranslated;
 	__u64 mistranslated;
-	__u64 delays;
-	__u64 negative;
-	__s64 delay_minimum;
-	__s64 delay_maximum;
-	__s64 delay_sum;
-	__s64 late_minimum; /* delays of late frames */
-	__s64 late_maximum;
-	__s64 late_sum;
+	struct values late; /* delays of late frames */
+	struct values delays;
+	__u64 negative; /* part of delays */
+	struct values variations;
 	__u64 background; /* part of received */
-	__u64 pairs;
-	__s64 variation_minimum;
-	__s64 variation_maximum;
 	__u64 followed[MOST_MESSAGES]; /* correct ones that a reaction follows; received then counts the last reaction
 					*/
 	__u64 wrong[MOST_MESSAGES];    /* intact, but with other content; not part of received */
