@@ -310,7 +310,7 @@ static __always_inline int send(const enum transport_kind transport, struct xdp_
 		if (stream == PHASE1)
 			return send_message(FRAME_SYN, ctx, schedule, side, flow);
 		flow->stamps[1] = tcp_stamp(!side, now);
-		if (side == RESPONDER && answers_in_phase2())
+		if (side == RESPONDER && tcp_message(FRAME_SYN_ACK)->streams & 1 << PHASE2_RESPONDER)
 			return send_message(FRAME_SYN_ACK, ctx, schedule, side, flow);
 		if (closes(stream))
 			return send_message(FRAME_FIN, ctx, schedule, side, flow);

@@ -193,7 +193,8 @@ struct size_mix {
 /* A frame of a connection. */
 struct message {
 	__u32 streams;	/* of whose connections it is a part, a bit each; 0: not sent in this trial */
-	__u32 followed; /* 1: its receiver sends the next message at once */
+	__u16 stream;	/* the first of them */
+	__u16 followed; /* 1: its receiver sends the next message at once */
 	/* TCP: relative to the initial sequence numbers of the sender and of its peer. */
 	__u32 sequence, acknowledgment;
 	struct form form[SIDES];
@@ -285,7 +286,8 @@ struct plan {
 	 * because phase 1 writes it in the order of opening.
 	 */
 	__u32 opens_permuted;
-	__u32 churn; /* 1: phase 2 opens connections, too, and the oldest leave */
+	__u32 closes; /* bit per stream: its frames close connections */
+	__u32 churn;  /* 1: phase 2 opens connections, too, and the oldest leave */
 	__u32 flood; /* 1: the host after the last source address opens further ones */
 	/* Of the Initiator's frames at the Responder: 1: source address and port are known in advance. */
 	__u32 source_known;

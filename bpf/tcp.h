@@ -55,22 +55,10 @@ static __always_inline const volatile struct message *tcp_message(const enum fra
 	return &plan.messages[kind - FRAME_SYN];
 }
 
-/* Whether each frame of phase 2 closes a connection, in the order in which the connections were opened. */
-static __always_inline bool closes_in_phase2(void)
-{
-	return plan.transport == TRANSPORT_TCP && tcp_message(FRAME_FIN)->streams & 1 << PHASE2_INITIATOR;
-}
-
 /* Whether frames of a stream close connections, in the order in which these were opened. */
 static __always_inline bool closes(__u32 stream)
 {
-	return plan.churn ? stream == CLOSING : closes_in_phase2();
-}
-
-/* Whether each frame of phase 2 is the SYN-ACK of a connection, in the order in which the connections were opened. */
-static __always_inline bool answers_in_phase2(void)
-{
-	return tcp_message(FRAME_SYN_ACK)->streams & 1 << PHASE2_RESPONDER;
+	return plan.closes && plan.closes >> stream & 1;
 }
 
 /* A side's time stamp at a time of the monotonic clock. */
@@ -127,16 +115,12 @@ static __always_inline void parse_untagged(const enum frame_kind kind, struct ta
 	__u32 ticks = (up ? stamps[0] : stamps[1]) - tcp_key(INITIATOR);
 	/* A stamp is rounded down: the middle of its tick is right on average. */
 	__u64 sent = ((__u64)ticks << TCP_STAMP_SHIFT) + (1 << (TCP_STAMP_SHIFT - 1));
-	__u32 stream = message->streams & 1 << PHASE1 ? PHASE1
-		       : kind == FRAME_SYN_ACK	      ? PHASE2_RESPONDER
-		       : plan.churn		      ? CLOSING
-						      : PHASE2_INITIATOR;
 
 	tag->connection = unscrambled(first, tcp_key(INITIATOR));
 	tag->mark = tag->connection < plan.connections ? plan.mark : 0;
 	/* The senders take the connections in turn. */
 	tag->sequence = tag->connection / plan.senders;
-	tag->kind = stream | (tag->connection % plan.senders) << STREAM_BITS;
+	tag->kind = message->stream | (tag->connection % plan.senders) << STREAM_BITS;
 	set_sent(tag, sent);
 }
 

@@ -4,13 +4,13 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
 
-use crate::messages::{self, Message, Payload};
+use crate::messages::{self, Message, MessageName, Payload};
 use crate::request::{
     four, halves, AddressRange, CustomerEdges, Family, Headers, Order, Reading, Request, Source, Vlan, ETHERNET,
 };
 use crate::shared::{
-    BOTH, HEADER_WORDS, INITIATOR, MOST_MESSAGES, MOST_SIZES, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER,
-    RESPONDER, SEAL_KEYS, SIDES, STREAMS, TAG_OCTETS, TEST_TTL,
+    BOTH, CLOSING, HEADER_WORDS, INITIATOR, MOST_MESSAGES, MOST_SIZES, PHASE1, PHASE2, PHASE2_INITIATOR,
+    PHASE2_RESPONDER, RESPONDER, SEAL_KEYS, SIDES, STREAMS, TAG_OCTETS, TEST_TTL,
 };
 use crate::table;
 use crate::tester::types;
@@ -141,8 +141,10 @@ fn messages(request: &Request) -> [types::message; MOST_MESSAGES] {
     let messages = request.messages();
     let mut all = [types::message::default(); MOST_MESSAGES];
     for (at, message) in messages.iter().enumerate() {
+        let streams = messages::streams_with(&messages, at);
         all[message.place] = types::message {
-            streams: messages::streams_with(&messages, at),
+            streams,
+            stream: streams.trailing_zeros() as u16,
             followed: messages::followed(&messages, at).into(),
             sequence: message.numbers.0,
             acknowledgment: message.numbers.1,
@@ -344,6 +346,16 @@ fn prefetched(request: &Request) -> bool {
         && request.connections * u64::from(table::entry_octets(request)) > CACHED_OCTETS
 }
 
+/// Streams whose frames close connections, a bit each.
+fn closes(request: &Request) -> u32 {
+    if request.churn().is_some() {
+        return 1 << CLOSING;
+    }
+    let ends = |message: &Message| matches!(message.name, MessageName::Fin | MessageName::Rst);
+    let closed = |stream| request.messages().iter().any(|message| ends(message) && message.streams.contains(&stream));
+    u32::from(closed(PHASE2_INITIATOR)) << PHASE2_INITIATOR
+}
+
 /// Keys of the hashes in marks. They differ between trials, so that a wrong frame with a matching hash is found in the
 /// next trial. Four tuples depend on the seed alone.
 fn mark_keys<const KEYS: usize>(seed: u64, mark: u32) -> [u64; KEYS] {
@@ -442,6 +454,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         longest: request.longest_octets(),
         prefetched: u32::from(prefetched(request)),
         opens_permuted: u32::from(opens_permuted(request)),
+        closes: closes(request),
         churn: u32::from(churn.is_some()),
         flood: u32::from(request.flood() > 0),
         flood_from: request.all_connections(),
