@@ -48,12 +48,6 @@ static __always_inline struct address map_address(struct customer_edge edge)
 	return (struct address){ .high = map_prefix(low), .low = low };
 }
 
-/* The other end of the customer edges' tunnels. */
-static __always_inline struct address relay_address(void)
-{
-	return (struct address){ .high = plan.edges.relay_high, .low = plan.edges.relay_low };
-}
-
 /* PSID of a port of a set. */
 static __always_inline __u32 psid_of(__u16 port)
 {

@@ -8,14 +8,6 @@
 #define DISCARD	      9
 #define READING_TRIES 8 /* random connections tried before a frame is skipped */
 
-static __always_inline void put_ethernet(void *data, const volatile struct side_plan *side, __be16 type)
-{
-	__u32 *words = data;
-
-	put_macs(words, side);
-	*(__be16 *)(words + 3) = type;
-}
-
 /* Write an IPv6 header before `octets` octets; returns the checksum sum of its addresses. */
 static __always_inline __u64 put_ip6(__u32 *words, int octets, __u8 protocol, struct address source,
 				     struct address destination)
@@ -47,7 +39,8 @@ static __always_inline int put(const enum frame_kind kind, const bool ipv6, void
 	int outer = ipv6 ? 0 : side->outer, octets = length->octets - outer;
 	int rest = octets - ETH_HLEN - ip_octets(ipv6);
 	__u8 protocol = transport_protocol(kind, ipv6);
-	struct address relay = relay_address();
+	struct address relay = { .high = plan.edges.relay_high, .low = plan.edges.relay_low };
+	bool up = plan.edges.emulated;
 	void *eth = data, *ip;
 	__u64 addresses, sum;
 
@@ -55,11 +48,11 @@ static __always_inline int put(const enum frame_kind kind, const bool ipv6, void
 	ip = data + ETH_HLEN;
 	if (data + octets > end || data + up_to_tag(kind, ipv6) > end)
 		return -1;
-	put_ethernet(eth, side, ip_type(ipv6 || outer));
-	if (outer && plan.edges.emulated)
-		put_ip6(eth + ETH_HLEN, octets - ETH_HLEN, IPPROTO_IPIP, flow->tunnel, relay);
-	else if (outer)
-		put_ip6(eth + ETH_HLEN, octets - ETH_HLEN, IPPROTO_IPIP, relay, flow->tunnel);
+	put_macs(eth, side);
+	*(__be16 *)(eth + MACS_OCTETS) = ip_type(ipv6 || outer);
+	if (outer)
+		put_ip6(eth + ETH_HLEN, octets - ETH_HLEN, IPPROTO_IPIP, up ? flow->tunnel : relay,
+			up ? relay : flow->tunnel);
 	addresses = ipv6 ? put_ip6(ip, rest, protocol, flow->source, flow->destination)
 			 : put_ip4(ip, rest, protocol, flow->source, flow->destination, length->ip_sum);
 	sum = length->transport_sum + (has_pseudo_header(kind, ipv6) ? addresses : 0);

@@ -15,12 +15,6 @@ static __always_inline const volatile struct message *arriving(const enum frame_
 	return &plan.messages[message_number(kind, !side)];
 }
 
-/* Whether frames are sent in reaction to others. */
-static __always_inline bool reacts(void)
-{
-	return plan.messages[0].followed;
-}
-
 /* Mark of a frame that arrives at `side` with this four tuple. Upper halves of addresses are constant in a range. */
 static __always_inline __u32 mark_of(const int side, struct address source, struct address destination,
 				     __u16 source_port, __u16 destination_port)

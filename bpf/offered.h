@@ -63,12 +63,12 @@ int count_offered(struct bpf_raw_tracepoint_args *ctx)
 	tally = bpf_map_lookup_elem(&port_tallies, &side);
 	if (!tally)
 		return 0;
-	/* Replies leave through the port they came in by and are not offered frames. Refused reactions count as the
-	 * tester's loss; refused replies to neighbours do not matter. */
+	/* Replies leave through the port they came in by and are not offered frames. Refused reactions, which the first
+	 * message has if any, count as the tester's loss; refused replies to neighbours do not matter. */
 	offered = ctx->args[0] != ctx->args[1];
 	if (offered)
 		tally->accepted += (int)ctx->args[2];
-	if (offered || reacts())
+	if (offered || plan.messages[0].followed)
 		tally->refused += (int)ctx->args[3];
 	return 0;
 }

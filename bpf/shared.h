@@ -49,7 +49,7 @@ enum constant {
 	LETTERS_AT = 13,
 	/* A key for each 32-bit word of a four tuple that varies, and one more. */
 	MARK_KEYS = 6,
-	/* Keys of the seal of a tag; see seal.h. */
+	/* Keys of the seal of a tag; see payload.h. */
 	SEAL_KEYS = 4,
 	/* Lower bits of a tag's kind hold the stream, the others the sender. */
 	STREAM_BITS = 2,
@@ -102,7 +102,7 @@ enum reading { READING_PSEUDORANDOM = 0, READING_INCREASING = 1, READING_ONCE = 
 
 /* Identifies a test frame. Its first TAG_OCTETS are in the frame, in little-endian order. */
 struct tag {
-	/* From the trial and the four tuple expected on arrival; see mark.h. In the frame under a seal; see seal.h. */
+	/* From the trial and the four tuple expected on arrival; see mark.h. In the frame under a seal; see payload.h. */
 	__u32 mark;
 	__u32 connection; /* index, 0 to N-1 */
 	__u32 sequence;	  /* within its stream and sender, modulo 2^32 */

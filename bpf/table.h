@@ -32,17 +32,6 @@ static __always_inline __u64 learned_mark(__u64 connection)
 	return LEARNED | (plan.churn ? divide(connection, &plan.open) << TURN_AT : 0);
 }
 
-/* Loads these entries into the caches; the values are not used. */
-static __always_inline void load_entries(volatile __u64 *const *entries, const int number)
-{
-	for (int i = 0; i < number; i++)
-		(void)entries[i][0];
-	/* An entry of three words may extend over two cache lines. */
-	if (plan.side[RESPONDER].family == FAMILY_IPV6)
-		for (int i = 0; i < number; i++)
-			(void)entries[i][2];
-}
-
 static __always_inline int learned(__u64 connection, struct outside *outside)
 {
 	__u64 *e = entry(connection), word;

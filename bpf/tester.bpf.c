@@ -65,7 +65,6 @@ NUMBERED(ARRAY, recents, STREAMS *MAX_SENDERS, struct recent);
 #include "vlan.h"
 #include "tcp.h"
 #include "transport.h"
-#include "seal.h"
 #include "payload.h"
 #include "customer_edge.h"
 #include "tuple.h"

@@ -112,12 +112,6 @@ static __always_inline __u64 drawn(__u64 number, __u64 key, const int side)
 	return left + draw(number, key, plan.drawn);
 }
 
-/* The connection that frame `number` of phase 1 opens. */
-static __always_inline __u64 opened(__u64 number)
-{
-	return plan.opens_permuted ? permute(number, TUPLES) : number;
-}
-
 static __always_inline bool is_flood(__u64 connection)
 {
 	return plan.flood && connection >= plan.flood_from;
