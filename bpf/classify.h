@@ -214,12 +214,6 @@ static __always_inline int send_back(struct xdp_md *ctx)
 	return bpf_redirect(ctx->ingress_ifindex, 0);
 }
 
-/* Whether frames of this stream arrive at `side`. Reactions belong to the stream of the frame that caused them. */
-static __always_inline bool arrives_at(const enum frame_kind kind, __u32 stream, const int side)
-{
-	return arriving(kind, side)->streams >> stream & 1;
-}
-
 /*
  * Turn a frame into the message that follows it at once; the last receiver checks whether that is late. A longer
  * message grows at its head, where every driver leaves room, or at its tail, where a driver may have left none. A real
@@ -282,7 +276,8 @@ static __always_inline int classify_marked(const enum frame_kind kind, struct xd
 	    (frame->tag.connection >= plan.connections && !is_background(&frame->tag))) {
 		return DAMAGED + (is_sent(stream) ? stream : STREAMS);
 	}
-	if (!arrives_at(kind, stream, side)) {
+	/* Reactions belong to the stream of the frame that caused them. */
+	if (!(arriving(kind, side)->streams >> stream & 1)) {
 		translation = MISTRANSLATED; /* it returned to its sender */
 	} else if (is_background(&frame->tag)) {
 		translation = background_check(frame, side);
@@ -419,14 +414,9 @@ static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md 
 	}
 TCP_KINDS(RECEIVER)
 
-static __noinline int other_at_initiator(struct xdp_md *ctx, struct receiver *r)
+static __noinline int receive_other(struct xdp_md *ctx, struct receiver *r, int side)
 {
-	return classify_other(TRANSPORT_TCP, ctx, r, INITIATOR);
-}
-
-static __noinline int other_at_responder(struct xdp_md *ctx, struct receiver *r)
-{
-	return classify_other(TRANSPORT_TCP, ctx, r, RESPONDER);
+	return classify_other(TRANSPORT_TCP, ctx, r, side & 1);
 }
 
 static __always_inline int receive_tcp(struct xdp_md *ctx, struct receiver *r, const int side)
@@ -442,9 +432,7 @@ static __always_inline int receive_tcp(struct xdp_md *ctx, struct receiver *r, c
 	default:
 		break;
 	}
-	if (verdict != NOT_PARSED)
-		return verdict;
-	return side == INITIATOR ? other_at_initiator(ctx, r) : other_at_responder(ctx, r);
+	return verdict == NOT_PARSED ? receive_other(ctx, r, side) : verdict;
 }
 
 /* Counts what was taken for no test frame, or for a damaged one, as what it is. */
