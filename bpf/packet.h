@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* Addresses, kinds, checksums, tag and padding of test frames, for both families. */
+/* Addresses, kinds, tag and padding of test frames, for both families. */
 #pragma once
 
 /* Bits 64 to 71 of an IPv4-embedded address are 0, and the IPv4 address continues after them. */
@@ -124,30 +124,6 @@ static __always_inline __u64 divide(__u64 x, const volatile struct divisor *d)
 	if (d->shift)
 		return (x * d->magic) >> d->shift;
 	return x / d->by;
-}
-
-/* One's complement sum in 64 bits, to be folded once; words are added in memory order. */
-static __always_inline __u64 sum_words(const void *data, int octets)
-{
-	const __u16 *halves = data;
-	__u64 sum = 0;
-	int i = 0;
-
-	for (; i + 2 <= octets / 2; i += 2)
-		sum += *(const __u32 *)(halves + i);
-	if (i < octets / 2)
-		sum += halves[i];
-	return sum;
-}
-
-static __always_inline __u16 fold(__u64 sum)
-{
-	__u32 words;
-
-	sum = (sum >> 32) + (__u32)sum;
-	words = (__u32)(sum >> 32) + (__u32)sum;
-	/* The upper half of words + (words rotated by 16) is the sum of both halves with its carry. */
-	return (words + (words << 16 | words >> 16)) >> 16;
 }
 
 /* The number of a frame among those of all senders of its stream. */

@@ -60,7 +60,6 @@ NUMBERED(ARRAY, sender_stalls, MAX_SENDERS, struct stalls);
 /* Indexed like windows; a single entry unless delay differences are recorded. */
 NUMBERED(ARRAY, recents, STREAMS *MAX_SENDERS, struct recent);
 
-#include "address.h"
 #include "packet.h"
 #include "vlan.h"
 #include "tcp.h"
