@@ -16,6 +16,9 @@
 #include <bpf/bpf_helpers.h>
 
 #define IPV4_FRAGMENT 0x3fff /* of an IPv4 header: more fragments, or an offset */
+#define IPV4_PLAIN    0x45   /* its first octet: version 4, no options */
+#define MACS_OCTETS   12
+#define VLAN_OCTETS   4
 
 /* A map whose keys are numbers; user space may change the number of entries before loading. */
 #define NUMBERED(kind, name, entries, value_type)                                                                      \
@@ -81,4 +84,36 @@ static __always_inline __u16 fold(__u64 sum)
 	words = (__u32)(sum >> 32) + (__u32)sum;
 	/* The upper half of words + (words rotated by 16) is the sum of both halves with its carry. */
 	return (words + (words << 16 | words >> 16)) >> 16;
+}
+
+static __always_inline struct address address4(__be32 from)
+{
+	return (struct address){ .low = bpf_ntohl(from) };
+}
+
+static __always_inline bool is_vlan(__be16 protocol)
+{
+	return protocol == bpf_htons(ETH_P_8021Q) || protocol == bpf_htons(ETH_P_8021AD);
+}
+
+/* Of an untagged frame. Through a pointer of its own: compilers read fields of packed structs octet by octet. */
+static __always_inline __be16 ether_type(const void *frame)
+{
+	return *(const __be16 *)(frame + MACS_OCTETS);
+}
+
+/* Of both families: octets of the header, its EtherType, its number of what follows, and its addresses. */
+static __always_inline int ip_octets(const bool ipv6)
+{
+	return ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
+}
+
+static __always_inline __be16 ip_type(const bool ipv6)
+{
+	return bpf_htons(ipv6 ? ETH_P_IPV6 : ETH_P_IP);
+}
+
+static __always_inline __u8 protocol_of(const void *ip, const bool ipv6)
+{
+	return ipv6 ? ((const struct ipv6hdr *)ip)->nexthdr : ((const struct iphdr *)ip)->protocol;
 }

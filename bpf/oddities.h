@@ -78,11 +78,11 @@ static __always_inline bool count_odd(struct xdp_md *ctx, struct oddities *odd, 
 
 	if (data + ETH_HLEN + MOST_VLANS * VLAN_OCTETS > end)
 		return false;
-	protocol = *(__be16 *)(data + MACS_OCTETS);
+	protocol = ether_type(data);
 	for (int at = 0; at < MOST_VLANS && is_vlan(protocol); at++) {
 		data += VLAN_OCTETS;
 		octets += VLAN_OCTETS;
-		protocol = *(__be16 *)(data + MACS_OCTETS);
+		protocol = ether_type(data);
 	}
 	tags = octets < plan.side[side].tagged ? TOO_FEW_TAGS : octets && !right ? OTHER_TAGS : RIGHT_TAGS;
 	data += ETH_HLEN;

@@ -20,11 +20,6 @@ static __always_inline struct address address_at(const volatile struct addresses
 	return range->prefix ? embedded_in(range, a.low) : a;
 }
 
-static __always_inline struct address address4(__be32 from)
-{
-	return (struct address){ .low = bpf_ntohl(from) };
-}
-
 /*
  * Whether a kind is one of `first` to `last`. It is a single comparison, because clang keeps two that are joined from
  * its optimizer for BPF: what follows from them would be computed for each frame, even where the kind is constant.
@@ -55,28 +50,6 @@ static __always_inline bool is_opening(const enum frame_kind kind)
 static __always_inline int header_octets(const enum frame_kind kind)
 {
 	return is_opening(kind) ? 40 : is_tcp(kind) ? 32 : 8;
-}
-
-/* Of an untagged frame. Through a pointer of its own: compilers read fields of packed structs octet by octet. */
-static __always_inline __be16 ether_type(const void *frame)
-{
-	return *(const __be16 *)(frame + 2 * ETH_ALEN);
-}
-
-/* Of both families: octets of the header, its EtherType, its number of what follows, and its addresses. */
-static __always_inline int ip_octets(const bool ipv6)
-{
-	return ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
-}
-
-static __always_inline __be16 ip_type(const bool ipv6)
-{
-	return bpf_htons(ipv6 ? ETH_P_IPV6 : ETH_P_IP);
-}
-
-static __always_inline __u8 protocol_of(const void *ip, const bool ipv6)
-{
-	return ipv6 ? ((const struct ipv6hdr *)ip)->nexthdr : ((const struct iphdr *)ip)->protocol;
 }
 
 static __always_inline struct address source_of(const void *ip, const bool ipv6)

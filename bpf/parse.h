@@ -115,7 +115,7 @@ static __always_inline bool has_octets(void *data, void *end, int octets)
 /* Whether it is a packet of this protocol, over IPv4 without options. */
 static __always_inline bool is_packet(const void *ip, const bool ipv6, __u8 protocol)
 {
-	return (ipv6 || *(const __u8 *)ip == 0x45) && protocol_of(ip, ipv6) == protocol;
+	return (ipv6 || *(const __u8 *)ip == IPV4_PLAIN) && protocol_of(ip, ipv6) == protocol;
 }
 
 /* Whether the checksum of the header is right: IPv6 has none. */

@@ -6,8 +6,6 @@
  */
 #pragma once
 
-#define MACS_OCTETS 12
-#define VLAN_OCTETS 4
 #define VLAN_NUMBER 0xfff /* of a tag; the other bits are its priority */
 
 /* Where the frame lies as an untagged one at `side` would. */
@@ -35,11 +33,6 @@ static __always_inline void put_vlans(void *data, const volatile struct side_pla
 					  (side->vlan_each && at == tags - 1 ? source.low - side->own.low : 0));
 }
 
-static __always_inline bool is_vlan(__be16 protocol)
-{
-	return protocol == bpf_htons(ETH_P_8021Q) || protocol == bpf_htons(ETH_P_8021AD);
-}
-
 /* What the VLAN of the frame to an own address exceeds that of the first; of another frame, any that an address has. */
 static __always_inline __u32 expected_step(const void *packet, const void *end, const volatile struct side_plan *side,
 					   __be16 protocol, __u32 found)
@@ -64,7 +57,7 @@ static __always_inline bool has_vlans(const struct xdp_md *ctx, const int side)
 
 	if (view + ETH_HLEN > end)
 		return false;
-	protocol = *(__be16 *)(view + MACS_OCTETS);
+	protocol = ether_type(view);
 	for (int at = 0; at < MOST_VLANS && at < tags; at++) {
 		found = bpf_ntohl(*(__u32 *)(data + MACS_OCTETS + at * VLAN_OCTETS)) & ~(0xffff & ~VLAN_NUMBER);
 		expected = here->vlans[at];
