@@ -228,9 +228,10 @@ struct customer_edges {
 	__u32 first_address;
 	__u32 suffix_mask; /* of the IPv4 address, without the rule IPv4 prefix */
 	__u32 first_psid;
-	/* Lengths in bits. */
-	__u32 psid_offset;  /* a */
-	__u32 psid_length;  /* k */
+	/* Of a port: its first bits, a, are not all 0, and its PSID is followed by so many. */
+	__u32 offset_shift; /* 16 - a; 16: there are none */
+	__u32 psid_shift;
+	__u32 psid_length;  /* bits, k */
 	__u32 suffix_shift; /* of the embedded address bits in the upper half */
 	__u32 tested;	    /* 1: the device is the edges; edge i is that of the Initiator's address i */
 };

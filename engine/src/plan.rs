@@ -20,6 +20,7 @@ use crate::transport::Transport;
 const CACHED_OCTETS: u64 = 1 << 18;
 /// The largest state table that phase 1 may write at random: one that stays in the cache that cores share.
 const WRITTEN_AT_RANDOM_OCTETS: u64 = 1 << 22;
+const PORT_BITS: u32 = u16::BITS;
 /// Products of numbers below this with a magic number fit into 64 bits.
 const FAST_DIVISION: u64 = 1 << 31;
 
@@ -332,7 +333,8 @@ fn customer_edges(request: &Request, largest: u64) -> types::customer_edges {
         first_address: four(edges.first_address).to_bits(),
         suffix_mask: !rule.prefix4().1,
         first_psid: edges.first_psid.into(),
-        psid_offset: edges.psid_offset.into(),
+        offset_shift: PORT_BITS - u32::from(edges.psid_offset),
+        psid_shift: PORT_BITS - u32::from(edges.psid_offset) - u32::from(edges.psid_length),
         psid_length: edges.psid_length.into(),
         suffix_shift: rule.embedded_bits().1.into(),
     }
