@@ -239,9 +239,14 @@ static __always_inline int react(const enum frame_kind kind, struct xdp_md *ctx,
 		learn_source(r, frame, stream);
 	if (plan.handed_on)
 		return XDP_PASS;
-	r->signs[side].restamped += is_restamped(kind, frame->stamps);
-	if (is_tcp(kind))
-		reaction_stamps(kind, frame->stamps, flow.stamps);
+	if (is_tcp(kind)) {
+		/* The Responder derives its time stamp from that of the SYN, and both repeat these stamps. */
+		r->signs[side].restamped += kind == FRAME_SYN_ACK && frame->stamps[0] - tcp_key(RESPONDER) !=
+									     frame->stamps[1] - tcp_key(INITIATOR);
+		flow.stamps[0] = kind == FRAME_SYN ? frame->stamps[0] - tcp_key(INITIATOR) + tcp_key(RESPONDER)
+						   : frame->stamps[1];
+		flow.stamps[1] = frame->stamps[0];
+	}
 	if ((at_tail ? bpf_xdp_adjust_tail(ctx, longer) : bpf_xdp_adjust_head(ctx, -longer)) ||
 	    put_as(next_kind, ctx, &plan.side[side], next, &next->length, &flow)) {
 		r->unanswered[side]++;

@@ -6,28 +6,23 @@
 #pragma once
 
 /*
- * The seal of a tag: a keyed hash of all its fields except the mark. In a frame the mark is combined with the seal, so
- * a device that changes index, sequence number, stream, sender or sending time must also know the new seal.
+ * The seal of a tag: a keyed hash of all its fields except the mark. In a frame the mark is combined with the seal by
+ * exclusive or, so a device that changes index, sequence number, stream, sender or sending time must also know the new
+ * seal. This function combines them, and separates them again.
  *
  * The hash is a sum of two words times keys, then a shift and another product (multiply, xorshift, multiply). The keys
  * are random, differ between trials, and are only in these programs' read-only data. Two steps of multiplication are
  * not linear together, so differences between frames do not result in differences between seals. It is not a
  * cryptographic hash: it has to be computed for each frame in about a nanosecond.
  */
-static __always_inline __u32 seal_of(const struct tag *tag)
+static __always_inline __u32 sealed_mark(const struct tag *tag)
 {
 	const __u32 *words = (const void *)tag;
 	__u64 frame = (__u64)words[1] << 32 | words[2], time = (__u64)tag->sent_high << 32 | words[3];
 	__u64 hash = (frame + plan.seal_keys[0]) * plan.seal_keys[1] + time * plan.seal_keys[2];
 
 	hash = (hash ^ hash >> 32) * plan.seal_keys[3];
-	return hash >> 32;
-}
-
-/* The mark as it is in a frame, and the other way round. */
-static __always_inline __u32 sealed_mark(const struct tag *tag)
-{
-	return tag->mark ^ seal_of(tag);
+	return tag->mark ^ hash >> 32;
 }
 
 #define UP_TO_LETTERS (LETTERS_AT + 2 * TAG_OCTETS)
@@ -35,6 +30,8 @@ static __always_inline __u32 sealed_mark(const struct tag *tag)
 #define LOW_HALVES    0x000f000f000f000fULL
 #define NO_LETTERS    0xf0f0f0f0f0f0f0f0ULL
 #define LOWER_CASE    0x2020202020202020ULL
+/* Times eight bits: the bits in places of which each eighth one has another of them, in reverse order. */
+#define EACH_NINTH_BIT 0x8040201008040201ULL
 /* Fractions of irrational numbers, times 2^32. */
 #define MULTIPLES_OF_ROOT2	  0x6a09e667U
 #define MULTIPLES_OF_GOLDEN_RATIO 0x9e3779b9U
@@ -126,19 +123,12 @@ static __always_inline __u64 cases_for(const struct tag *tag)
 /* Set the bit of upper case in eight letters, by the bits of an octet, and the other way round. */
 static __always_inline __u64 spread_cases(__u64 octet)
 {
-	octet = (octet | octet << 28) & 0x0000000f0000000fULL;
-	octet = (octet | octet << 14) & 0x0003000300030003ULL;
-	octet = (octet | octet << 7) & 0x0101010101010101ULL;
-	return octet << 5;
+	return (octet * EACH_NINTH_BIT >> 7 & LOWER_CASE >> 5) << 5;
 }
 
 static __always_inline __u64 gathered_cases(__u64 letters)
 {
-	__u64 octet = (letters & LOWER_CASE) >> 5 ^ LOWER_CASE >> 5;
-
-	octet = (octet | octet >> 7) & 0x0003000300030003ULL;
-	octet = (octet | octet >> 14) & 0x0000000f0000000fULL;
-	return (octet | octet >> 28) & 0xff;
+	return ((~letters & LOWER_CASE) >> 5) * EACH_NINTH_BIT >> 56;
 }
 
 /* The tag of a query for a connection's name. A name of the other kind, or in another case, is none of this trial. */
@@ -180,11 +170,10 @@ static __always_inline __u64 put_letters(void *to, const struct tag *tag, const 
 	struct tag name = *tag;
 	const __u32 *from = (const void *)&name;
 	__u64 others = -has_aaaa(tag);
-	__u32 last, mark;
 
 	if (plan.cached_below)
 		name_connection(&name, connections);
-	mark = sealed_mark(&name);
+	name.mark = sealed_mark(&name);
 #pragma unroll
 	for (int word = 0; word < CONTENT_WORDS; word++) {
 		if (is_all_letters(word))
@@ -194,19 +183,18 @@ static __always_inline __u64 put_letters(void *to, const struct tag *tag, const 
 		else if (8 * word + 4 <= octets)
 			*(__u32 *)(to + 8 * word) = content_word(content, word, others);
 	}
-	for (int word = 0; word < TAG_OCTETS / 4; word++) {
-		letters = letters_of(word ? from[word] : mark);
+	for (int word = 0; word <= TAG_OCTETS / 4; word++) {
+		letters = letters_of(from[word]);
 		if (plan.cached_below)
 			letters ^= spread_cases(cases >> 8 * word & 0xff);
-		*(__u64 *)(to + LETTERS_AT + 8 * word) = letters;
+		if (word < TAG_OCTETS / 4)
+			*(__u64 *)(to + LETTERS_AT + 8 * word) = letters;
+		else /* four letters */
+			*(__u32 *)(to + UP_TO_LETTERS - 4) = letters = (__u32)letters;
 		sum += (__u32)letters + (letters >> 32);
 	}
-	last = letters_of(name.sent_high);
-	if (plan.cached_below)
-		last ^= spread_cases(cases >> 32 & 0xf);
-	*(__u32 *)(to + UP_TO_LETTERS - 4) = last;
 	*(__u16 *)to = identifier_of(tag);
-	return ((sum + last) << 8) + identifier_of(tag) + (plan.aaaa_below ? content->other_sum & others : 0);
+	return (sum << 8) + identifier_of(tag) + (plan.aaaa_below ? content->other_sum & others : 0);
 }
 
 static __always_inline __u64 put_plain(void *to, const struct tag *tag, int octets)
@@ -267,12 +255,8 @@ static __always_inline void parse_letters(struct tag *tag, const void *from)
 
 static __always_inline void copy_sealed_tag(struct tag *to, const struct tag *from)
 {
-	const __u32 *words = (const void *)from;
-
-	((__u32 *)to)[0] = words[0];
-	((__u32 *)to)[1] = words[1];
-	((__u32 *)to)[2] = words[2];
-	((__u32 *)to)[3] = words[3];
+	for (int word = 0; word < TAG_OCTETS / 4; word++)
+		((__u32 *)to)[word] = ((const __u32 *)from)[word];
 	to->sent_high = from->sent_high;
 	to->mark = sealed_mark(to);
 }

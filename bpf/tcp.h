@@ -67,7 +67,6 @@ static __always_inline __u32 tcp_stamp(const int side, __u64 ns)
 	return tcp_key(side) + (__u32)(ns >> TCP_STAMP_SHIFT);
 }
 
-/* The numbers in a connection's frames of this kind. */
 static __always_inline struct tcp_numbers tcp_numbers_of(const enum frame_kind kind, __u32 connection)
 {
 	const volatile struct message *message = tcp_message(kind);
@@ -153,12 +152,6 @@ static __always_inline bool has_recent_stamp(const enum frame_kind kind, const _
 	return !((tcp_stamp(INITIATOR, bpf_ktime_get_ns()) - first) >> 24);
 }
 
-/* Whether the time stamp of a SYN-ACK is no longer the one that the Responder derived from the echo. */
-static __always_inline bool is_restamped(const enum frame_kind kind, const __u32 *stamps)
-{
-	return kind == FRAME_SYN_ACK && stamps[0] - tcp_key(RESPONDER) != stamps[1] - tcp_key(INITIATOR);
-}
-
 static __always_inline bool is_reset(void *data, void *end, const volatile struct side_plan *here)
 {
 	const bool ipv6 = here->family == FAMILY_IPV6;
@@ -167,11 +160,4 @@ static __always_inline bool is_reset(void *data, void *end, const volatile struc
 
 	return (const void *)(tcp + 1) <= end && ether_type(data) == ip_type(here->link == FAMILY_IPV6) &&
 	       protocol_of(ip, ipv6) == IPPROTO_TCP && tcp->rst;
-}
-
-/* Time stamps of the reaction to a frame with these: those of the time at which the first segment was sent. */
-static __always_inline void reaction_stamps(const enum frame_kind kind, const __u32 *received, __u32 *stamps)
-{
-	stamps[0] = kind == FRAME_SYN ? received[0] - tcp_key(INITIATOR) + tcp_key(RESPONDER) : received[1];
-	stamps[1] = received[0];
 }
