@@ -40,13 +40,10 @@ static __always_inline int learned(__u64 connection, struct outside *outside)
 		return 0;
 	word = *e;
 	outside->port = word >> 32;
-	if (plan.side[RESPONDER].family == FAMILY_IPV4) {
-		outside->address.high = 0;
-		outside->address.low = (__u32)word;
-	} else {
-		outside->address.high = e[1];
-		outside->address.low = e[2];
-	}
+	if (plan.side[RESPONDER].family == FAMILY_IPV4)
+		outside->address = (struct address){ .low = (__u32)word };
+	else
+		outside->address = (struct address){ .high = e[1], .low = e[2] };
 	return plan.churn ? word >> 48 == learned_mark(connection) >> 48 : !!(word & LEARNED);
 }
 
@@ -70,12 +67,10 @@ static __always_inline enum learning learn(__u64 connection, struct address addr
 		return LEARNED_NOTHING;
 	if (plan.side[RESPONDER].family == FAMILY_IPV4) {
 		word |= (__u32)address.low;
-	} else {
-		changed = e[1] != address.high || e[2] != address.low;
-		if (changed) {
-			e[1] = address.high;
-			e[2] = address.low;
-		}
+	} else if (e[1] != address.high || e[2] != address.low) {
+		changed = true;
+		e[1] = address.high;
+		e[2] = address.low;
 	}
 	if (old == word && !changed)
 		return LEARNED_NOTHING;
