@@ -30,7 +30,7 @@ static __always_inline __u32 sealed_mark(const struct tag *tag)
 #define LOW_HALVES    0x000f000f000f000fULL
 #define NO_LETTERS    0xf0f0f0f0f0f0f0f0ULL
 #define LOWER_CASE    0x2020202020202020ULL
-/* Times eight bits: the bits in places of which each eighth one has another of them, in reverse order. */
+/* The product with eight bits has one of them in each eighth bit, in reverse order. */
 #define EACH_NINTH_BIT 0x8040201008040201ULL
 /* Fractions of irrational numbers, times 2^32. */
 #define MULTIPLES_OF_ROOT2	  0x6a09e667U
@@ -123,12 +123,12 @@ static __always_inline __u64 cases_for(const struct tag *tag)
 /* Set the bit of upper case in eight letters, by the bits of an octet, and the other way round. */
 static __always_inline __u64 spread_cases(__u64 octet)
 {
-	return (octet * EACH_NINTH_BIT >> 7 & LOWER_CASE >> 5) << 5;
+	return bpf_cpu_to_be64((octet * EACH_NINTH_BIT >> 7 & LOWER_CASE >> 5) << 5);
 }
 
 static __always_inline __u64 gathered_cases(__u64 letters)
 {
-	return ((~letters & LOWER_CASE) >> 5) * EACH_NINTH_BIT >> 56;
+	return bpf_cpu_to_be64((~letters & LOWER_CASE) >> 5) * EACH_NINTH_BIT >> 56;
 }
 
 /* The tag of a query for a connection's name. A name of the other kind, or in another case, is none of this trial. */
@@ -187,11 +187,13 @@ static __always_inline __u64 put_letters(void *to, const struct tag *tag, const 
 		letters = letters_of(from[word]);
 		if (plan.cached_below)
 			letters ^= spread_cases(cases >> 8 * word & 0xff);
-		if (word < TAG_OCTETS / 4)
+		sum += (__u32)letters;
+		if (word < TAG_OCTETS / 4) {
 			*(__u64 *)(to + LETTERS_AT + 8 * word) = letters;
-		else /* four letters */
-			*(__u32 *)(to + UP_TO_LETTERS - 4) = letters = (__u32)letters;
-		sum += (__u32)letters + (letters >> 32);
+			sum += letters >> 32;
+		} else {
+			*(__u32 *)(to + UP_TO_LETTERS - 4) = letters;
+		}
 	}
 	*(__u16 *)to = identifier_of(tag);
 	return (sum << 8) + identifier_of(tag) + (plan.aaaa_below ? content->other_sum & others : 0);
