@@ -61,8 +61,7 @@ static __always_inline enum arrival record_in_window(__u32 stream, const struct 
 
 	if (!window)
 		return TOO_OLD;
-	/* Without synchronization: a race between CPUs may miscount one reordered frame, which no verdict depends on.
-	 */
+	/* A race between CPUs may miscount a reordered frame, on which no verdict depends. */
 	*reordered = (__s32)(tag->sequence - window->next) < 0;
 	if (!*reordered)
 		window->next = tag->sequence + 1;
@@ -136,7 +135,6 @@ static __always_inline __s64 time_since(const struct tag *tag, __u64 until)
 	return (__s64)((until - sent_of(tag)) << 24) >> 24;
 }
 
-/* One-way delay, ns. */
 static __always_inline __s64 delay_of(const struct tag *tag)
 {
 	return time_since(tag, bpf_ktime_get_ns());

@@ -89,10 +89,7 @@ static __always_inline bool in_own_set(const struct received_frame *frame, const
 	       psid_of(frame->source_port) == customer_edge(t->source_address).psid;
 }
 
-/*
- * At the Responder the destination must be the connection's. The source must be the device's, or unchanged where the
- * device only routes.
- */
+/* The destination must be the connection's; the source the device's, or unchanged where the device only routes. */
 static __always_inline enum translation outside_check(const struct received_frame *frame, const struct tuple *t)
 {
 	const volatile struct side_plan *in = &plan.side[INITIATOR], *out = &plan.side[RESPONDER];
@@ -133,7 +130,6 @@ static __always_inline enum translation inside_check(const struct received_frame
 	return MISTRANSLATED;
 }
 
-/* Background frames must arrive with addresses and ports unchanged. */
 static __always_inline enum translation background_check(const struct received_frame *frame, const int side)
 {
 	struct flow sent = {};
@@ -408,10 +404,7 @@ static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md 
 	return XDP_DROP;
 }
 
-/*
- * Each kind of TCP segments has a function of its own, which the compiler may not inline: together they would exceed
- * the stack.
- */
+/* A function for each kind, which the compiler may not inline: together they would exceed the stack. */
 #define RECEIVER(kind)                                                                                                 \
 	static __noinline int receive_##kind(struct xdp_md *ctx, struct receiver *r)                                   \
 	{                                                                                                              \

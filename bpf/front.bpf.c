@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
  * Stands in for the device's network card in the `isolated` placement. Frames are hashed onto CPUs. Each CPU has a ring
- * of a given depth (a cpumap entry), and a kernel thread processes its frames. A full ring drops frames, as a card
- * does.
- *
- * No interface counts frames dropped by a full ring. So both ends of the ring count: dropped = redirected - processed.
+ * of a given depth (a cpumap entry), and a kernel thread processes its frames. A full ring drops frames, as a card's.
+ * No interface counts them, so both ends of the ring count: dropped = redirected - processed.
  */
 #include "common.h"
 

@@ -452,9 +452,8 @@ static __always_inline int generate(const enum transport_kind transport, struct 
 TRANSPORTS(GENERATOR)
 
 /*
- * The self-test's generator, and that of the redirect floor: the cost of the kernel's own path, with frames that are
- * neither written nor read. It is the lower bound for any tester that sends live frames. Its receiver is
- * receive_nothing.
+ * The generator of the self-test and of the redirect floor: the cost of the kernel's own path, with frames that are
+ * neither written nor read, the lower bound for any tester that sends live frames. Its receiver is receive_nothing.
  */
 SEC("xdp")
 int redirect_only(struct xdp_md *ctx)

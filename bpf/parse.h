@@ -65,10 +65,7 @@ static __always_inline int added_octets(const enum frame_kind kind, int octets)
 	return octets > 0 && octets <= MOST_MORE ? octets : 0;
 }
 
-/*
- * Checksum sum of `octets` octets that begin at an even offset, up to the end of the frame. The verifier follows each
- * step, so there are few.
- */
+/* Checksum sum of octets from an even offset on, up to the end of the frame; in few steps, each for the verifier. */
 static __always_inline __u64 added_sum(void *from, const void *end, int octets)
 {
 	__s64 sum = 0;

@@ -40,10 +40,7 @@ static __always_inline __u32 sealed_mark(const struct tag *tag)
 #define CASE_TIME_AT		  8
 #define CASE_SEQUENCE_AT	  25
 
-/*
- * Two letters per octet, from a to p, the upper four bits first, as in RFC 1001 section 14.1. Every DNS server accepts
- * such names.
- */
+/* Two letters per octet, a to p, the upper four bits first (RFC 1001 section 14.1): each DNS server accepts them. */
 static __always_inline __u64 letters_of(__u32 word)
 {
 	__u64 spread = word;
@@ -158,10 +155,7 @@ static __always_inline __u64 content_word(const volatile struct content *content
 	return content->words[word] ^ (plan.aaaa_below ? content->other[word] & others : 0);
 }
 
-/*
- * Returns the checksum sum of identifier and letters, which differ between frames. The letters begin at an odd offset,
- * so their sum is shifted by one octet.
- */
+/* Returns the checksum sum of what differs between frames. That of letters is shifted: they begin at an odd offset. */
 static __always_inline __u64 put_letters(void *to, const struct tag *tag, const volatile struct content *content,
 					 int octets)
 {
@@ -213,10 +207,7 @@ static __always_inline __u64 put_plain(void *to, const struct tag *tag, int octe
 	return (__u64)mark + from[1] + from[2] + from[3] + tag->sent_high;
 }
 
-/*
- * Returns the checksum sum of what form->transport_sum does not contain. The caller has checked that the frame has
- * `octets` octets from `to` on.
- */
+/* Returns the checksum sum of what form->transport_sum lacks. The caller has checked that the frame has the octets. */
 static __always_inline __u64 put_payload(const enum frame_kind kind, void *to, const struct tag *tag,
 					 const volatile struct form *form, int octets)
 {
@@ -228,10 +219,7 @@ static __always_inline __u64 put_payload(const enum frame_kind kind, void *to, c
 						   : put_plain(to, tag, octets);
 }
 
-/*
- * Reads the tag from a DNS message. A name in another form results in mark 0, which no trial has. The caller has
- * checked that the frame contains all letters.
- */
+/* A name in another form results in mark 0, which no trial has. The caller has checked that the letters are there. */
 static __always_inline void parse_letters(struct tag *tag, const void *from)
 {
 	__u32 *words = (void *)tag;

@@ -1,61 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * All types and numbers that the frame programs and the engine share. The Rust side is generated from this file at
- * build time. Addresses and ports are in host byte order, times in ns of CLOCK_MONOTONIC, lengths in octets without
- * FCS.
+ * All types and numbers that frame programs and engine share. The Rust side is generated from this file at build time.
+ * Addresses and ports are in host byte order, times in ns of CLOCK_MONOTONIC, lengths in octets without FCS.
  */
 #pragma once
 
 /* Numbers for both sides. Enumerators, because the Rust side is generated from types and macros leave none. */
 enum constant {
 	MAX_SENDERS = 64,
-	/* The state table consists of pieces, which several threads allocate and zero in parallel. */
-	MAX_PIECES = 512,
-	/* Octets per connection in the state table; see table.h. */
+	MAX_PIECES = 512, /* of the state table, which several threads allocate and zero in parallel */
+	/* Octets of the state table per connection; see table.h. */
 	ENTRY4_OCTETS = 8,
 	ENTRY6_OCTETS = 24,
 	/* A duplicate is recognized unless more than 2^21 later frames of its stream have arrived before it. */
 	WINDOW_WORDS = 65536,
 	WORD_FRAMES = 32,
-	/* Words with lost frames that are recorded after they have left the window. */
-	LOST_WORDS = 65536,
-	/* Recorded stalls per sender and phase. */
-	MOST_STALLS = 4096,
-	/* Frames of a stream whose delays are kept, to compute differences between neighbours. */
-	RECENT_FRAMES = 4096,
+	LOST_WORDS = 65536,   /* words with lost frames that are recorded after they have left the window */
+	MOST_STALLS = 4096,   /* recorded ones per sender and phase */
+	RECENT_FRAMES = 4096, /* of a stream, whose delays are kept to compute differences between neighbours */
 	/* Delays: 128 buckets per octave (relative width <= 1/128), exact below 128 ns, up to 2^40 ns. */
 	DELAY_BITS = 40,
 	DELAY_SUB_BITS = 7,
 	DELAY_BUCKETS = (DELAY_BITS - DELAY_SUB_BITS + 1) << DELAY_SUB_BITS,
 	/* Resolution of sending times is 2^-20 ns: a schedule of 10^9 frames is off by less than 1 ms in total. */
 	DUE_FRACTION = 20,
-	/* Frames of a schedule whose four tuples are computed together. */
-	FRAMES_AHEAD = 16,
-	/* RFC 2544 C.2.6.4; each router decrements it. */
-	TEST_TTL = 10,
+	FRAMES_AHEAD = 16, /* frames of a schedule whose four tuples are computed together */
+	TEST_TTL = 10,	   /* RFC 2544 C.2.6.4; each router decrements it */
 	/* Octets of struct tag in a frame, after the UDP header: all that a 64-octet IPv4 frame has room for. */
 	TAG_OCTETS = 18,
-	/* Messages of a connection. */
-	MOST_MESSAGES = 9,
-	/* Sizes that the frames of one direction may have. */
-	MOST_SIZES = 8,
-	/* VLAN tags of a frame. */
-	MOST_VLANS = 2,
-	/* 32-bit words of the longest header after IP. */
-	HEADER_WORDS = 10,
-	/* 64-bit words of the longest DNS message, a response with an IPv6 address. */
-	CONTENT_WORDS = 12,
-	/* Offset of the tag in a DNS message, where it is written as letters of four bits each. */
-	LETTERS_AT = 13,
-	/* A key for each 32-bit word of a four tuple that varies, and one more. */
-	MARK_KEYS = 6,
-	/* Keys of the seal of a tag; see payload.h. */
-	SEAL_KEYS = 4,
+	MOST_MESSAGES = 9,  /* of a connection */
+	MOST_SIZES = 8,	    /* of the frames of one direction */
+	MOST_VLANS = 2,	    /* tags of a frame */
+	HEADER_WORDS = 10,  /* of 32 bits, of the longest header after IP */
+	CONTENT_WORDS = 12, /* of 64 bits, of the longest DNS message, a response with an IPv6 address */
+	LETTERS_AT = 13,    /* octets before the tag in a DNS message, which is written as letters of four bits each */
+	MARK_KEYS = 6,	    /* one for each 32-bit word of a four tuple that varies, and one more */
+	SEAL_KEYS = 4,	    /* of the seal of a tag; see payload.h */
 	/* Lower bits of a tag's kind hold the stream, the others the sender. */
 	STREAM_BITS = 2,
 	STREAM_MASK = (1 << STREAM_BITS) - 1,
-	/* Bits of a connection's index; the next bit marks background frames. */
-	CONNECTION_BITS = 31,
+	CONNECTION_BITS = 31, /* of a connection's index; the next bit marks background frames */
 };
 
 enum side { INITIATOR = 0, RESPONDER = 1, SIDES = 2 };
@@ -435,8 +419,7 @@ struct tally {
 	__u64 negative; /* part of delays */
 	struct values variations;
 	__u64 background; /* part of received */
-	__u64 followed[MOST_MESSAGES]; /* correct ones that a reaction follows; received then counts the last reaction
-					*/
+	__u64 followed[MOST_MESSAGES]; /* correct ones that a reaction follows; received counts the last reaction */
 	__u64 wrong[MOST_MESSAGES];    /* intact, but with other content; not part of received */
 	__u64 zero_checksums;	       /* part of received: over IPv6 with a UDP checksum of 0 */
 	__u64 asked;		       /* queries of the device while the stream's frames are under way */

@@ -141,10 +141,7 @@ static __always_inline bool is_last_ack(const __be32 *from)
 	       bpf_ntohl(from[TCP_ACKNOWLEDGMENT]) - last->acknowledgment == scrambled(initiator, tcp_key(RESPONDER));
 }
 
-/*
- * Whether the time stamp of the connection's first segment, which each reaction repeats, is of the last 17 s: keys of
- * other trials result in other times.
- */
+/* Whether the first segment's time stamp, which reactions repeat, is of the last 17 s: keys of others make others. */
 static __always_inline bool has_recent_stamp(const enum frame_kind kind, const __u32 *stamps)
 {
 	__u32 first = tcp_sender(kind) == INITIATOR ? stamps[0] : stamps[1];

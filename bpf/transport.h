@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * The header between IP and the tag, in words. Only this file and tcp.h depend on its layout. The kind of a frame is
- * known at compile time in each of the callers, which are compiled once for each: UDP frames cost nothing for the
- * others.
+ * constant in each of the callers, which are compiled once for each: UDP frames cost nothing for the others.
  */
 #pragma once
 
@@ -34,7 +33,6 @@ static __always_inline __u32 echo_ports(__u32 ports, const volatile struct form 
 	return form->reply ? ports << 16 | ports >> 16 : ports;
 }
 
-/* Octets of the tag after the header. */
 static __always_inline int tag_octets(const enum frame_kind kind)
 {
 	return is_untagged(kind) ? 0 : TAG_OCTETS;
@@ -57,13 +55,11 @@ static __always_inline int message_number(const enum frame_kind kind, const int 
 	return is_tcp(kind) ? (int)kind - FRAME_SYN : sender;
 }
 
-/* The kind of the reaction to a frame. */
 static __always_inline enum frame_kind reaction_to(const enum frame_kind kind)
 {
 	return is_within(kind, FRAME_SYN, FRAME_FIN_ACK) ? kind + 1 : kind;
 }
 
-/* Number in the IP header. */
 static __always_inline __u8 transport_protocol(const enum frame_kind kind, const bool ipv6)
 {
 	return kind == FRAME_UDP ? IPPROTO_UDP : is_tcp(kind) ? IPPROTO_TCP : ipv6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP;

@@ -61,10 +61,7 @@ static __always_inline const volatile struct permutation *permutation_of(enum pe
 	return what == READINGS ? &plan.readings : &plan.tuples;
 }
 
-/*
- * Global functions, which the verifier follows once each: a step not for each of the walk's, and the walk not for each
- * of its callers.
- */
+/* Global, so that the verifier follows them once each, and not for each step of a walk and each of its callers. */
 __noinline __u64 step_on(__u64 x, enum permuted what)
 {
 	return walk(x, permutation_of(what));
