@@ -218,6 +218,7 @@ struct customer_edges {
 	__u32 psid_length;  /* bits, k */
 	__u32 suffix_shift; /* of the embedded address bits in the upper half */
 	__u32 tested;	    /* 1: the device is the edges; edge i is that of the Initiator's address i */
+	__u32 unused;
 };
 
 /* Conditions of phase 2 beside its rates; all zero: none. */
@@ -243,7 +244,6 @@ struct plan {
 	__u32 mark;
 	enum order order;
 	enum reading reading;
-	enum transport_kind transport;
 	__u32 stamped;	     /* 1: every frame carries its own sending time */
 	__u32 record_delays; /* bit per stream */
 	__u32 source_translated;

@@ -337,6 +337,7 @@ fn customer_edges(request: &Request, largest: u64) -> types::customer_edges {
         psid_shift: PORT_BITS - u32::from(edges.psid_offset) - u32::from(edges.psid_length),
         psid_length: edges.psid_length.into(),
         suffix_shift: rule.embedded_bits().1.into(),
+        ..Default::default()
     }
 }
 
@@ -431,7 +432,6 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
             Order::WithReplacement => types::order::ORDER_WITH_REPLACEMENT,
         },
         reading: reading(request),
-        transport: request.frame.transport.shared(),
         stamped: u32::from(request.record_delays || request.frame_timeout_ms.is_some()),
         record_delays: delay_streams(request),
         source_translated: u32::from(translated),
