@@ -101,6 +101,7 @@ static __always_inline void parse_transport(const enum frame_kind kind, struct r
 	else
 		copy_sealed_tag(&frame->tag, payload);
 	frame->size = size_of(kind, &frame->tag);
+	frame->intact = frame->other = frame->unchecked = false;
 }
 
 /* Whether a frame has `octets` octets after its Ethernet header. */
@@ -122,9 +123,9 @@ static __always_inline bool header_intact(const void *ip, const bool ipv6)
 }
 
 /*
- * Parses into a frame that is all zero. Returns false for frames of another transport or family, and for frames too
- * short for a tag. Octets after the IP packet are ignored. A checksum of 0 is legal over IPv4, so the device may have
- * removed it (RFC 768). IPv6 forbids it (RFC 8200 section 8.1); the plan may accept it.
+ * Returns false for frames of another transport or family, and for frames too short for a tag. Octets after the IP
+ * packet are ignored. A checksum of 0 is legal over IPv4, so the device may have removed it (RFC 768). IPv6 forbids it
+ * (RFC 8200 section 8.1); the plan may accept it.
  */
 static __always_inline bool parse(const enum frame_kind kind, const bool ipv6, void *data, void *end, const int link,
 				  const volatile struct form *form, struct received_frame *frame)
