@@ -486,7 +486,7 @@ static __always_inline int receive(const enum transport_kind transport, struct x
 		return XDP_DROP;
 	if (plan.side[side].tagged && is_elsewhere(ctx, r, side))
 		return XDP_DROP;
-	if (side == RESPONDER && plan.handed_on == HAND_ALL) {
+	if (transport == TRANSPORT_UDP && side == RESPONDER && plan.handed_on == HAND_ALL) {
 		verdict = classify_other(transport, ctx, r, side);
 		/* The self-test waits for an answer of the device's; during a trial they are the server's. */
 		r->foreign[side] += verdict == UNKNOWN && !control.open;

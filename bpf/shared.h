@@ -127,7 +127,7 @@ struct permutation {
 	__u64 rows;
 	struct divisor columns;
 	__u32 key[3];
-	__u32 unused;
+	__u32 inverse; /* 1: of the permutation with these keys from the last to the first */
 };
 
 /* Timed frames of a stream: from, from + every, ..., at most `frames` of them. */
@@ -306,6 +306,7 @@ struct plan {
 	__u64 space; /* number of four tuples in the ranges */
 	struct permutation tuples;
 	struct permutation readings;
+	struct permutation openings; /* the inverse of `tuples` */
 	struct addresses pool;
 	struct customer_edges edges;
 	struct sampling sampling[STREAMS];

@@ -114,12 +114,14 @@ static __always_inline void parse_untagged(const enum frame_kind kind, struct ta
 	__u32 ticks = (up ? stamps[0] : stamps[1]) - tcp_key(INITIATOR);
 	/* A stamp is rounded down: the middle of its tick is right on average. */
 	__u64 sent = ((__u64)ticks << TCP_STAMP_SHIFT) + (1 << (TCP_STAMP_SHIFT - 1));
+	__u32 number;
 
 	tag->connection = unscrambled(first, tcp_key(INITIATOR));
 	tag->mark = tag->connection < plan.connections ? plan.mark : 0;
-	/* The senders take the connections in turn. */
-	tag->sequence = tag->connection / plan.senders;
-	tag->kind = message->stream | (tag->connection % plan.senders) << STREAM_BITS;
+	/* The senders take the connections in turn, in the order in which they are opened. A reaction has no number. */
+	number = plan.opens_permuted && !message->followed ? permute(tag->connection, OPENINGS) : tag->connection;
+	tag->sequence = number / plan.senders;
+	tag->kind = message->stream | (number % plan.senders) << STREAM_BITS;
 	set_sent(tag, sent);
 }
 

@@ -62,11 +62,11 @@ NUMBERED(ARRAY, recents, STREAMS *MAX_SENDERS, struct recent);
 
 #include "packet.h"
 #include "vlan.h"
+#include "customer_edge.h"
+#include "tuple.h"
 #include "tcp.h"
 #include "transport.h"
 #include "payload.h"
-#include "customer_edge.h"
-#include "tuple.h"
 #include "mark.h"
 #include "sizes.h"
 #include "table.h"

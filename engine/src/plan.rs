@@ -375,10 +375,9 @@ fn seal_keys() -> [u64; SEAL_KEYS] {
 
 /// Whether connections are numbered by the position of their four tuples, and opened in permuted order. That needs a
 /// table that the caches hold, and ranges that the connections fill by more than half: those are the first positions. With
-/// churn others follow. A TCP segment has no sequence number of its own: the receiver takes its connection for it.
+/// churn others follow.
 pub(crate) fn opens_permuted(request: &Request) -> bool {
     matches!(request.order, Order::Permutation)
-        && request.frame.transport != Transport::Tcp
         && matches!(reading(request), types::reading::READING_PSEUDORANDOM | types::reading::READING_ONCE)
         && request.churn().is_none()
         && request.connections * u64::from(table::entry_octets(request)) <= WRITTEN_AT_RANDOM_OCTETS
@@ -414,6 +413,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
     let all = permutation(space, &mut keys);
     let readings = permutation(request.connections, &mut keys);
     let largest = all.rows * all.columns.by;
+    let tuples = four_tuples(request);
     let initiator = &request.initiator;
     let [inside, outside] = request.headers();
     let messages = messages(request);
@@ -484,8 +484,9 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         source_addresses: divisor(initiator.sources(), largest),
         destination_ports: divisor(initiator.destination_ports.count(), largest),
         space,
-        tuples: four_tuples(request),
+        tuples,
         readings,
+        openings: types::permutation { key: [tuples.key[2], tuples.key[1], tuples.key[0]], inverse: 1, ..tuples },
         sampling: sampling(request),
         pool: request.translation.pool.as_ref().map(addresses).unwrap_or_default(),
         edges: customer_edges(request, largest),

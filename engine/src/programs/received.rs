@@ -186,11 +186,9 @@ pub fn total_odd(parts: &[types::oddities]) -> types::oddities {
 fn add(total: &mut types::tally, part: &types::tally) {
     sum(of_stream(total, part));
     total.negative += part.negative;
-    for (total, part) in [
-        (&mut total.late, &part.late),
-        (&mut total.delays, &part.delays),
-        (&mut total.variations, &part.variations),
-    ] {
+    for (total, part) in
+        [(&mut total.late, &part.late), (&mut total.delays, &part.delays), (&mut total.variations, &part.variations)]
+    {
         let first = total.count == 0;
         if part.count > 0 {
             total.minimum = if first { part.minimum } else { total.minimum.min(part.minimum) };
