@@ -2,7 +2,8 @@
 /* Parses received frames: addresses, ports, tag, checksums and content. */
 #pragma once
 
-#define MOST_MORE 512
+#define MOST_MORE  512
+#define FEW_OCTETS 128
 
 /* A received test frame, both families. */
 struct received_frame {
@@ -17,32 +18,29 @@ struct received_frame {
 	bool unchecked; /* over IPv6 without a checksum, and taken for intact */
 };
 
-/* Checksum sum of `octets` octets after the tag; the caller has checked that the frame has them. */
-static __always_inline __u64 received_padding_sum(__u8 *from, int octets)
+/*
+ * Checksum sum of `octets` octets after the tag; the caller has checked that the frame has them. A call takes longer
+ * than the sum of a few words.
+ */
+static __always_inline __u64 received_sum(__u8 *from, int octets)
 {
 	int whole = octets & ~3, at = 0;
 	__s64 sum = 0;
 
 	for (; at + 512 <= whole; at += 512)
 		sum = bpf_csum_diff(NULL, 0, (__be32 *)(from + at), 512, sum);
-	if (at < whole)
+	if (whole - at > FEW_OCTETS) {
 		sum = bpf_csum_diff(NULL, 0, (__be32 *)(from + at), whole - at, sum);
+		at = whole;
+	}
+#pragma unroll
+	for (int word = 0; word < FEW_OCTETS / 4; word++, at += 4)
+		if (at < whole)
+			sum += *(__u32 *)(from + at);
 	if (octets & 2)
 		sum += *(__u16 *)(from + whole);
 	if (octets & 1)
 		sum += from[octets - 1];
-	return sum;
-}
-
-/* The same of a DNS message, which is too short for the call. It ends with a whole 32-bit word, as the tag does not. */
-static __always_inline __u64 received_message_sum(const void *from, int octets)
-{
-	__u64 sum = *(const __u16 *)from;
-
-#pragma unroll
-	for (int at = 2; at + 4 <= 8 * CONTENT_WORDS - TAG_OCTETS; at += 4)
-		if (at + 4 <= octets)
-			sum += *(const __u32 *)(from + at);
 	return sum;
 }
 
@@ -167,7 +165,7 @@ static __always_inline bool parse(const enum frame_kind kind, const bool ipv6, v
 	if (has_pseudo_header(kind, ipv6))
 		sum += addresses + bpf_htons(rest) + bpf_htons(transport_protocol(kind, ipv6));
 	octets -= up_to_tag(kind, ipv6);
-	sum += lettered ? received_message_sum(after_tag, octets) : received_padding_sum(after_tag, octets);
+	sum += received_sum(after_tag, octets);
 	if (may_add(kind))
 		sum += added_sum(after_tag + octets, end, added);
 	unchecked = kind == FRAME_UDP && !((struct udphdr *)header)->check;
