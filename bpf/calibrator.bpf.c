@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
  * A device with known faults: every k-th test frame that leaves an interface is dropped, duplicated, reordered,
- * damaged, sent untranslated or sent to a wrong port, and counted. A tester's counts can be compared with these. It runs
- * at the egress of one of the device's interfaces (tcx), after the device has processed the frame.
+ * damaged, sent untranslated or sent to a wrong port, and counted. A tester's counts can be compared with these. It
+ * runs at the egress of one of the device's interfaces (tcx), after the device has processed the frame.
  */
 #include "common.h"
 

@@ -1,30 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * Content after the transport header: the tag and padding, or a DNS message (RFC 1035 section 4) with the tag in the
- * queried name. The plan contains the message; this file knows only the tag's place in it.
+ * Content after the transport header, and its size: the tag and padding, or a DNS message (RFC 1035 section 4) with the
+ * tag in the queried name. The plan contains the message; this file knows only the tag's place in it.
  */
 #pragma once
 
-/*
- * The seal of a tag: a keyed hash of all its fields except the mark. In a frame the mark is combined with the seal by
- * exclusive or, so a device that changes index, sequence number, stream, sender or sending time must also know the new
- * seal. This function combines them, and separates them again.
- *
- * The hash is a sum of two words times keys, then a shift and another product (multiply, xorshift, multiply). The keys
- * are random, differ between trials, and are only in these programs' read-only data. Two steps of multiplication are
- * not linear together, so differences between frames do not result in differences between seals. It is not a
- * cryptographic hash: it has to be computed for each frame in about a nanosecond.
- */
-static __always_inline __u32 sealed_mark(const struct tag *tag)
-{
-	const __u32 *words = (const void *)tag;
-	__u64 frame = (__u64)words[1] << 32 | words[2], time = (__u64)tag->sent_high << 32 | words[3];
-	__u64 hash = (frame + plan.seal_keys[0]) * plan.seal_keys[1] + time * plan.seal_keys[2];
-
-	hash = (hash ^ hash >> 32) * plan.seal_keys[3];
-	return tag->mark ^ hash >> 32;
-}
-
+#define ONE_SIZE      MOST_SIZES
 #define UP_TO_LETTERS (LETTERS_AT + 2 * TAG_OCTETS)
 #define LETTER_A      0x6161616161616161ULL
 #define LOW_HALVES    0x000f000f000f000fULL
@@ -269,4 +250,38 @@ static __always_inline bool content_matches(const void *from, const struct tag *
 			difference |= (*(const __u32 *)(from + 8 * word) ^ expected) & (__u32)content->mask[word];
 	}
 	return !difference;
+}
+
+static __always_inline int sender_of(const struct tag *tag)
+{
+	return (tag->kind & STREAM_MASK) == PHASE2_RESPONDER ? RESPONDER : INITIATOR;
+}
+
+/*
+ * The number of a frame's size; ONE_SIZE: it has that of its form. A frame's number in its stream, which its tag has,
+ * decides its size, so the receiver knows the size that it must have. Each cycle of the mix starts at another place, so
+ * that evenly spaced frames, such as those that are timed, have all sizes.
+ */
+static __always_inline __u32 size_of(const enum frame_kind kind, const struct tag *tag)
+{
+	const volatile struct size_mix *mix;
+	__u32 size = 0, place;
+	__u64 number, start;
+
+	if (is_untagged(kind) || !plan.sized || !(plan.sized >> (tag->kind & STREAM_MASK) & 1))
+		return ONE_SIZE;
+	mix = &plan.sizes[sender_of(tag)];
+	number = number_of(tag);
+	start = draw(number / mix->of, plan.draw_key ^ 0x2545f491, mix->of);
+	place = (number % mix->of * mix->step + start) % mix->of;
+	/* On each way to its end the verifier knows the number, and with it the length. */
+	for (; size < MOST_SIZES - 1 && place >= mix->below[size]; size++)
+		barrier_var(size);
+	return size;
+}
+
+static __always_inline const volatile struct length *length_of(__u32 size, const struct tag *tag,
+							       const volatile struct form *form, const int link)
+{
+	return size < MOST_SIZES ? &plan.sizes[sender_of(tag)].length[link][size] : &form->length;
 }

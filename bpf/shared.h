@@ -35,7 +35,7 @@ enum constant {
 	CONTENT_WORDS = 12, /* of 64 bits, of the longest DNS message, a response with an IPv6 address */
 	LETTERS_AT = 13,    /* octets before the tag in a DNS message, which is written as letters of four bits each */
 	MARK_KEYS = 6,	    /* one for each 32-bit word of a four tuple that varies, and one more */
-	SEAL_KEYS = 4,	    /* of the seal of a tag; see payload.h */
+	SEAL_KEYS = 4,	    /* of the seal of a tag; see mark.h */
 	/* Lower bits of a tag's kind hold the stream, the others the sender. */
 	STREAM_BITS = 2,
 	STREAM_MASK = (1 << STREAM_BITS) - 1,
@@ -86,7 +86,7 @@ enum reading { READING_PSEUDORANDOM = 0, READING_INCREASING = 1, READING_ONCE = 
 
 /* Identifies a test frame. Its first TAG_OCTETS are in the frame, in little-endian order. */
 struct tag {
-	/* From the trial and the four tuple expected on arrival; see mark.h. In the frame under a seal; see payload.h. */
+	/* From the trial and the four tuple expected on arrival; see mark.h. In the frame under a seal. */
 	__u32 mark;
 	__u32 connection; /* index, 0 to N-1 */
 	__u32 sequence;	  /* within its stream and sender, modulo 2^32 */
@@ -273,7 +273,7 @@ struct plan {
 	__u32 opens_permuted;
 	__u32 closes; /* bit per stream: its frames close connections */
 	__u32 churn;  /* 1: phase 2 opens connections, too, and the oldest leave */
-	__u32 flood; /* 1: the host after the last source address opens further ones */
+	__u32 flood;  /* 1: the host after the last source address opens further ones */
 	/* Of the Initiator's frames at the Responder: 1: source address and port are known in advance. */
 	__u32 source_known;
 	__u32 set_known; /* 1: source address and port set are known in advance, but not the port */
@@ -419,7 +419,7 @@ struct tally {
 	struct values delays;
 	__u64 negative; /* part of delays */
 	struct values variations;
-	__u64 background; /* part of received */
+	__u64 background;	       /* part of received */
 	__u64 followed[MOST_MESSAGES]; /* correct ones that a reaction follows; received counts the last reaction */
 	__u64 wrong[MOST_MESSAGES];    /* intact, but with other content; not part of received */
 	__u64 zero_checksums;	       /* part of received: over IPv6 with a UDP checksum of 0 */

@@ -55,6 +55,12 @@ static __always_inline int message_number(const enum frame_kind kind, const int 
 	return is_tcp(kind) ? (int)kind - FRAME_SYN : sender;
 }
 
+/* The message that arrives at `side` in frames of this kind. */
+static __always_inline const volatile struct message *arriving(const enum frame_kind kind, const int side)
+{
+	return &plan.messages[message_number(kind, !side)];
+}
+
 static __always_inline enum frame_kind reaction_to(const enum frame_kind kind)
 {
 	return is_within(kind, FRAME_SYN, FRAME_FIN_ACK) ? kind + 1 : kind;
