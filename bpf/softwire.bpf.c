@@ -242,56 +242,55 @@ static __always_inline int wrap(struct __sk_buff *skb, const struct iphdr *ip, s
 	return COUNTED(wrapped, TC_ACT_OK);
 }
 
-/* Only ICMPv6 has a pseudo header in its checksum. The difference to ICMP is that whole header and the type. */
-struct icmp_pseudo {
-	struct in6_addr source;
-	struct in6_addr destination;
-	__be32 octets;
-	__be32 next;
+/*
+ * What differs between the families in the checksum of a transport: for UDP and TCP the addresses. ICMPv6 has the whole
+ * pseudo header in it, and ICMP none; their types differ, too.
+ */
+struct covered {
+	struct in6_addr source, destination;
+	__be32 octets, next;
 	__be32 type; /* at its place in a 16-bit word */
 };
 
-static __always_inline __s64 icmp_difference(const struct ipv6hdr *ip6, __u8 icmp, __u8 icmpv6, bool to_ipv6)
+/* Put the other family's header in place of that of a packet, and correct the ICMP type and the checksum behind it. */
+static __always_inline int translate(struct __sk_buff *skb, const struct iphdr *ip, const struct ipv6hdr *ip6,
+				     __u8 icmp_type, const bool to_ipv6)
 {
-	struct icmp_pseudo six = { .source = ip6->saddr,
-				   .destination = ip6->daddr,
-				   .octets = bpf_htonl(bpf_ntohs(ip6->payload_len)),
-				   .next = bpf_htonl(IPPROTO_ICMPV6),
-				   .type = bpf_htonl((__u32)icmpv6 << 24) };
-	struct icmp_pseudo four = { .type = bpf_htonl((__u32)icmp << 24) };
+	const __u32 octets = to_ipv6 ? sizeof(*ip6) : sizeof(*ip), transport = ETH_HLEN + octets;
+	const __u16 ethertype = to_ipv6 ? ETH_P_IPV6 : ETH_P_IP;
+	bool icmp = ip->protocol == IPPROTO_ICMP, udp = ip->protocol == IPPROTO_UDP;
+	bool request = icmp_type == (to_ipv6 ? ICMP_ECHO : ICMPV6_ECHO_REQUEST);
+	__u8 type4 = request ? ICMP_ECHO : ICMP_ECHOREPLY, type6 = request ? ICMPV6_ECHO_REQUEST : ICMPV6_ECHO_REPLY;
+	struct covered four = {}, six = { .source = ip6->saddr, .destination = ip6->daddr };
+	__u32 check = transport + (udp ? offsetof(struct udphdr, check) : offsetof(struct tcphdr, check));
+	__s64 difference;
 
-	if (to_ipv6)
-		return bpf_csum_diff((void *)&four, sizeof(four), (void *)&six, sizeof(six), 0);
-	return bpf_csum_diff((void *)&six, sizeof(six), (void *)&four, sizeof(four), 0);
-}
-
-/* Put a header of the other family, and correct the ICMP type and the checksum behind it. */
-static __always_inline int put_header(struct __sk_buff *skb, __u16 ethertype, const void *header, const __u32 octets,
-				      __u8 protocol, __u8 icmp_type, __s64 difference)
-{
-	__u32 transport = ETH_HLEN + octets, check = transport + offsetof(struct icmp6hdr, icmp6_cksum);
-	__u64 flags = BPF_F_PSEUDO_HDR;
-
-	if (protocol == IPPROTO_TCP)
-		check = transport + offsetof(struct tcphdr, check);
-	if (protocol == IPPROTO_UDP) {
-		check = transport + offsetof(struct udphdr, check);
-		flags |= BPF_F_MARK_MANGLED_0;
+	if (icmp) {
+		check = transport + offsetof(struct icmp6hdr, icmp6_cksum);
+		six.octets = bpf_htonl(bpf_ntohs(ip6->payload_len));
+		six.next = bpf_htonl(IPPROTO_ICMPV6);
+		six.type = bpf_htonl((__u32)type6 << 24);
+		four.type = bpf_htonl((__u32)type4 << 24);
+	} else {
+		four.source.in6_u.u6_addr32[0] = ip->saddr;
+		four.destination.in6_u.u6_addr32[0] = ip->daddr;
 	}
-	return bpf_skb_change_proto(skb, bpf_htons(ethertype), 0) ||
-	       bpf_skb_store_bytes(skb, ETH_HLEN, header, octets, 0) || put_ethertype(skb, ethertype) ||
-	       (protocol == IPPROTO_ICMP && bpf_skb_store_bytes(skb, transport, &icmp_type, sizeof(icmp_type), 0)) ||
-	       bpf_l4_csum_replace(skb, check, 0, difference, flags);
+	difference = to_ipv6 ? bpf_csum_diff((void *)&four, sizeof(four), (void *)&six, sizeof(six), 0)
+			     : bpf_csum_diff((void *)&six, sizeof(six), (void *)&four, sizeof(four), 0);
+	if (bpf_skb_change_proto(skb, bpf_htons(ethertype), 0) ||
+	    bpf_skb_store_bytes(skb, ETH_HLEN, to_ipv6 ? (void *)ip6 : (void *)ip, octets, 0) ||
+	    put_ethertype(skb, ethertype) ||
+	    (icmp && bpf_skb_store_bytes(skb, transport, to_ipv6 ? &type6 : &type4, 1, 0)) ||
+	    bpf_l4_csum_replace(skb, check, 0, difference, BPF_F_PSEUDO_HDR | (udp ? BPF_F_MARK_MANGLED_0 : 0)))
+		return DROP(failed);
+	return to_ipv6 ? COUNTED(wrapped, TC_ACT_OK) : COUNTED(unwrapped, TC_ACT_OK);
 }
 
 static __always_inline int translate_to_6(struct __sk_buff *skb, const struct iphdr *ip, const struct flow *flow,
 					  struct address source, struct address destination)
 {
-	bool icmp = flow->protocol == IPPROTO_ICMP;
-	__u8 icmpv6 = flow->icmp_type == ICMP_ECHO ? ICMPV6_ECHO_REQUEST : ICMPV6_ECHO_REPLY;
-	struct ipv6hdr ip6 = header6(ip, bpf_ntohs(ip->tot_len) - sizeof(*ip), icmp ? IPPROTO_ICMPV6 : flow->protocol,
-				     ip->ttl, source, destination);
-	__s64 difference;
+	__u8 next = flow->protocol == IPPROTO_ICMP ? IPPROTO_ICMPV6 : flow->protocol;
+	struct ipv6hdr ip6 = header6(ip, bpf_ntohs(ip->tot_len) - sizeof(*ip), next, ip->ttl, source, destination);
 	__be16 check;
 
 	if (ip->ihl != 5)
@@ -303,13 +302,7 @@ static __always_inline int translate_to_6(struct __sk_buff *skb, const struct ip
 		if (!check)
 			return DROP(no_checksum);
 	}
-	if (icmp)
-		difference = icmp_difference(&ip6, flow->icmp_type, icmpv6, true);
-	else
-		difference = bpf_csum_diff((void *)&ip->saddr, 8, (void *)&ip6.saddr, 32, 0);
-	if (put_header(skb, ETH_P_IPV6, &ip6, sizeof(ip6), flow->protocol, icmpv6, difference))
-		return DROP(failed);
-	return COUNTED(wrapped, TC_ACT_OK);
+	return translate(skb, ip, &ip6, flow->icmp_type, true);
 }
 
 static __always_inline int translate_to_4(struct __sk_buff *skb, const struct ipv6hdr *ip6, const struct flow *flow)
@@ -326,17 +319,9 @@ static __always_inline int translate_to_4(struct __sk_buff *skb, const struct ip
 			    .protocol = flow->protocol,
 			    .saddr = bpf_htonl(flow->source),
 			    .daddr = bpf_htonl(flow->destination) };
-	__u8 type = flow->icmp_type == ICMPV6_ECHO_REQUEST ? ICMP_ECHO : ICMP_ECHOREPLY;
-	__s64 difference;
 
 	ip.check = ~fold(sum_words(&ip, sizeof(ip)));
-	if (flow->protocol == IPPROTO_ICMP)
-		difference = icmp_difference(ip6, type, flow->icmp_type, false);
-	else
-		difference = bpf_csum_diff((void *)&ip6->saddr, 32, (void *)&ip.saddr, 8, 0);
-	if (put_header(skb, ETH_P_IP, &ip, sizeof(ip), flow->protocol, type, difference))
-		return DROP(failed);
-	return COUNTED(unwrapped, TC_ACT_OK);
+	return translate(skb, &ip, ip6, flow->icmp_type, false);
 }
 
 /* Outgoing IPv4: the subscriber is the source at the customer's end, the destination at the provider's. */

@@ -373,12 +373,13 @@ fn seal_keys() -> [u64; SEAL_KEYS] {
     std::array::from_fn(|_| RandomState::new().build_hasher().finish() | 1)
 }
 
-/// Whether connections are numbered by the position of their four tuples, and opened in permuted order. That needs a
-/// table that the caches hold, and ranges that the connections fill by more than half: those are the first positions. With
-/// churn others follow.
+/// Whether connections are numbered by the position of their four tuples, and opened in permuted order, so that phase 2
+/// computes no permutation. That needs a table that the caches hold, and ranges that the connections fill by more than
+/// half: those are the first positions. With churn others follow.
 pub(crate) fn opens_permuted(request: &Request) -> bool {
     matches!(request.order, Order::Permutation)
         && matches!(reading(request), types::reading::READING_PSEUDORANDOM | types::reading::READING_ONCE)
+        && request.phase2.is_some()
         && request.churn().is_none()
         && request.connections * u64::from(table::entry_octets(request)) <= WRITTEN_AT_RANDOM_OCTETS
         && request.space().is_some_and(|space| space < 2 * request.connections)
@@ -591,23 +592,27 @@ mod tests {
     ) -> Result<(), String> {
         let text = include_str!("../../trial/examples/nat44-both-phases.json");
         let example: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let plan = |connections: u64, ports: u32, order: &str| {
+        let plan = |connections: u64, ports: u32, order: &str, phase2: bool| {
             let mut changed = example.clone();
             changed["connections"] = connections.into();
             changed["initiator"]["source_ports"] = serde_json::json!({"first": 1024, "last": 65535});
             changed["initiator"]["destination_ports"] = serde_json::json!({"first": 1, "last": ports});
             changed["order"] = order.into();
+            if !phase2 {
+                changed["phase2"].take();
+            }
             let request =
                 crate::request::parse(changed.to_string().as_bytes()).map_err(|error| format!("{error:?}"))?;
             Ok::<_, String>(build(&request, Default::default()))
         };
-        for (connections, ports, order, expected) in [
-            (100_000, 2, "permutation", 1),
-            (100_000, 4, "permutation", 0),
-            (4_000_000, 63, "permutation", 0),
-            (100_000, 2, "increasing", 0),
+        for (connections, ports, order, phase2, expected) in [
+            (100_000, 2, "permutation", true, 1),
+            (100_000, 2, "permutation", false, 0),
+            (100_000, 4, "permutation", true, 0),
+            (4_000_000, 63, "permutation", true, 0),
+            (100_000, 2, "increasing", true, 0),
         ] {
-            let plan = plan(connections, ports, order)?;
+            let plan = plan(connections, ports, order, phase2)?;
             assert_eq!(plan.opens_permuted, expected, "{connections} {ports} {order}");
             assert_eq!(plan.tuples.size, if expected == 1 { connections } else { plan.space });
         }
