@@ -201,7 +201,7 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 /* Whether trials of the plan have frames of this stream. */
 static __always_inline bool is_sent(__u32 stream)
 {
-	return stream < CLOSING || (plan.churn && stream < STREAMS);
+	return stream != CLOSING || plan.churn;
 }
 
 /* Not XDP_TX: on veth it wakes only peers that have an XDP program themselves. */
@@ -251,16 +251,6 @@ static __always_inline int react(const enum frame_kind kind, struct xdp_md *ctx,
 	return send_back(ctx);
 }
 
-static __always_inline void note_stray(struct stray *stray, const struct received_frame *frame)
-{
-	if (stray->seen)
-		return;
-	stray->high = frame->source.high;
-	stray->low = frame->source.low;
-	stray->port = frame->source_port;
-	stray->seen = 1;
-}
-
 /* `right`: the mark confirms the four tuple. Otherwise t is the connection's four tuple where marks depend on it. */
 static __always_inline int classify_marked(const enum frame_kind kind, struct xdp_md *ctx, struct receiver *r,
 					   const struct received_frame *frame, const int side, bool right,
@@ -293,7 +283,8 @@ static __always_inline int classify_marked(const enum frame_kind kind, struct xd
 		r->tally[stream].untranslated++;
 	} else if (translation == MISTRANSLATED) {
 		r->tally[stream].mistranslated++;
-		note_stray(&r->stray[side], frame);
+		if (!r->stray[side].seen)
+			r->stray[side] = (struct stray){ frame->source.high, frame->source.low, frame->source_port, 1 };
 	} else if (arriving(kind, side)->followed) {
 		return react(kind, ctx, r, frame, stream, side);
 	} else {

@@ -68,9 +68,8 @@ static __always_inline struct address inside_source(__u64 position)
 {
 	if (plan.map_addresses)
 		return map_address(customer_edge(position));
-	if (plan.edges.emulated)
-		return (struct address){ .low = customer_edge(position).address };
-	return address_at(&plan.side[INITIATOR].own, position);
+	return plan.edges.emulated ? (struct address){ .low = customer_edge(position).address }
+				   : address_at(&plan.side[INITIATOR].own, position);
 }
 
 /* Upper half of the Initiator's address with this lower half. */

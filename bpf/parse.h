@@ -102,12 +102,6 @@ static __always_inline void parse_transport(const enum frame_kind kind, struct r
 	frame->intact = frame->other = frame->unchecked = false;
 }
 
-/* Whether a frame has `octets` octets after its Ethernet header. */
-static __always_inline bool has_octets(void *data, void *end, int octets)
-{
-	return (long)end - (long)data >= ETH_HLEN + octets;
-}
-
 /* Whether it is a packet of this protocol, over IPv4 without options. */
 static __always_inline bool is_packet(const void *ip, const bool ipv6, __u8 protocol)
 {
@@ -152,10 +146,11 @@ static __always_inline bool parse(const enum frame_kind kind, const bool ipv6, v
 	frame->destination = destination_of(ip, ipv6);
 	added = added_octets(kind, packet_octets(ip, ipv6) + ETH_HLEN - octets);
 	rest = octets + added - ETH_HLEN - ip_octets(ipv6);
-	if (data + octets > end || (added && !has_octets(data, end, octets + added - ETH_HLEN)) ||
+	if (data + octets > end || (added && (long)end - (long)data < octets + added) ||
 	    packet_octets(ip, ipv6) != octets + added - ETH_HLEN || !transport_length_is(kind, header, rest) ||
 	    (outer && packet_octets(tunnel, true) != outer + octets - ETH_HLEN)) {
-		frame->other = lettered && header_intact(ip, ipv6) && has_octets(data, end, packet_octets(ip, ipv6)) &&
+		frame->other = lettered && header_intact(ip, ipv6) &&
+			       (long)end - (long)data >= ETH_HLEN + packet_octets(ip, ipv6) &&
 			       transport_length_is(kind, header, packet_octets(ip, ipv6) - ip_octets(ipv6));
 		return true;
 	}

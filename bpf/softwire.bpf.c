@@ -330,7 +330,7 @@ int softwire_out(struct __sk_buff *skb)
 {
 	bool edge = softwire.edge, translates = softwire.technology == MAP_T;
 	__u32 longer = translates ? sizeof(struct ipv6hdr) - sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-	struct address own, far, source, destination;
+	struct address own, far;
 	struct flow flow;
 	struct iphdr ip;
 	int refused;
@@ -345,9 +345,8 @@ int softwire_out(struct __sk_buff *skb)
 	if (!skb->gso_size && bpf_ntohs(ip.tot_len) + longer > softwire.most_octets)
 		return DROP(too_big);
 	far = translates ? embedded(edge ? flow.destination : flow.source) : relay();
-	source = edge ? own : far;
-	destination = edge ? far : own;
-	return translates ? translate_to_6(skb, &ip, &flow, source, destination) : wrap(skb, &ip, source, destination);
+	return translates ? translate_to_6(skb, &ip, &flow, edge ? own : far, edge ? far : own)
+			  : wrap(skb, &ip, edge ? own : far, edge ? far : own);
 }
 
 /* Returns 0 if the flow's subscriber has this IPv6 address, otherwise the verdict. */
@@ -421,8 +420,7 @@ static __always_inline int translate_back(struct __sk_buff *skb, const struct ip
 SEC("tc")
 int softwire_in(struct __sk_buff *skb)
 {
-	bool edge = softwire.edge;
-	struct address source, destination, at, far;
+	struct address at, far;
 	struct ipv6hdr ip6;
 
 	if (skb->protocol != bpf_htons(ETH_P_IPV6))
@@ -430,9 +428,7 @@ int softwire_in(struct __sk_buff *skb)
 	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip6, sizeof(ip6)) || ip6.version != 6 ||
 	    ETH_HLEN + sizeof(ip6) + bpf_ntohs(ip6.payload_len) > skb->len)
 		return TC_ACT_OK;
-	source = address6(&ip6.saddr);
-	destination = address6(&ip6.daddr);
-	at = edge ? destination : source;
-	far = edge ? source : destination;
+	at = address6(softwire.edge ? &ip6.daddr : &ip6.saddr);
+	far = address6(softwire.edge ? &ip6.saddr : &ip6.daddr);
 	return softwire.technology == MAP_T ? translate_back(skb, &ip6, at, far) : unwrap(skb, &ip6, at, far);
 }
