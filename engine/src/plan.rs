@@ -599,7 +599,7 @@ mod tests {
             changed["initiator"]["destination_ports"] = serde_json::json!({"first": 1, "last": ports});
             changed["order"] = order.into();
             if !phase2 {
-                changed["phase2"].take();
+                changed.as_object_mut().and_then(|fields| fields.remove("phase2"));
             }
             let request =
                 crate::request::parse(changed.to_string().as_bytes()).map_err(|error| format!("{error:?}"))?;
