@@ -15,7 +15,7 @@ static __always_inline __u64 connection_of(__u64 number, __u32 stream, const int
 			return plan.flood_from + number;
 	}
 	if (side == INITIATOR && (stream == PHASE1 || closes(stream)))
-		return opened(number);
+		return plan.opens_permuted ? permute(number, TUPLES) : number;
 	if (side == INITIATOR)
 		return drawn(number, plan.draw_key ^ 0x2c1b3c6d, INITIATOR);
 	if (plan.stateless || plan.reading == READING_PSEUDORANDOM)
@@ -40,7 +40,12 @@ static __always_inline void prefetch(const struct ahead *ahead)
 		if (!entries[i])
 			return;
 	}
-	load_entries(entries, FRAMES_AHEAD);
+	for (int i = 0; i < FRAMES_AHEAD; i++)
+		(void)entries[i][0];
+	/* An entry of three words may extend over two cache lines. */
+	if (plan.side[RESPONDER].family == FAMILY_IPV6)
+		for (int i = 0; i < FRAMES_AHEAD; i++)
+			(void)entries[i][2];
 }
 
 static __noinline int look_ahead(const struct sender *s, struct schedule *schedule, __u64 group, const int side)

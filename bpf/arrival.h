@@ -61,8 +61,7 @@ static __always_inline enum arrival record_in_window(__u32 stream, const struct 
 
 	if (!window)
 		return TOO_OLD;
-	/* Without synchronization: a race between CPUs may miscount one reordered frame, which no verdict depends on.
-	 */
+	/* A race between CPUs may miscount a reordered frame, on which no verdict depends. */
 	*reordered = (__s32)(tag->sequence - window->next) < 0;
 	if (!*reordered)
 		window->next = tag->sequence + 1;
@@ -111,20 +110,19 @@ static __always_inline void count_delay(void *histograms, __u32 histogram, __u64
 		(*count)++;
 }
 
-/* Extend a range, which has `known` values so far. */
-static __always_inline void extend(__s64 *minimum, __s64 *maximum, __u64 known, __s64 value)
+static __always_inline void add_value(struct values *values, __s64 value)
 {
-	if (!known || value < *minimum)
-		*minimum = value;
-	if (!known || value > *maximum)
-		*maximum = value;
+	if (!values->count || value < values->minimum)
+		values->minimum = value;
+	if (!values->count || value > values->maximum)
+		values->maximum = value;
+	values->count++;
+	values->sum += value;
 }
 
 static __always_inline void record_delay(struct tally *tally, __s64 delay, const int side)
 {
-	extend(&tally->delay_minimum, &tally->delay_maximum, tally->delays, delay);
-	tally->delays++;
-	tally->delay_sum += delay;
+	add_value(&tally->delays, delay);
 	if (delay < 0)
 		tally->negative++;
 	else
@@ -137,7 +135,6 @@ static __always_inline __s64 time_since(const struct tag *tag, __u64 until)
 	return (__s64)((until - sent_of(tag)) << 24) >> 24;
 }
 
-/* One-way delay, ns. */
 static __always_inline __s64 delay_of(const struct tag *tag)
 {
 	return time_since(tag, bpf_ktime_get_ns());
@@ -147,13 +144,6 @@ static __always_inline __s64 delay_of(const struct tag *tag)
 static __always_inline bool is_of_earlier(const struct tag *tag)
 {
 	return control.since && time_since(tag, control.since) > 0;
-}
-
-static __always_inline void count_late(struct tally *tally, __s64 delay)
-{
-	extend(&tally->late_minimum, &tally->late_maximum, tally->late, delay);
-	tally->late++;
-	tally->late_sum += delay;
 }
 
 /* Record a late frame as missing. A frame too old for the window was recorded when its word was replaced. */
@@ -210,8 +200,7 @@ static __always_inline void record_pair(struct tally *tally, struct recent *rece
 	if (__sync_val_compare_and_swap(&two->frame, frame, frame | PAIRED) != frame)
 		return;
 	difference = two->delay - one->delay;
-	extend(&tally->variation_minimum, &tally->variation_maximum, tally->pairs, difference);
-	tally->pairs++;
+	add_value(&tally->variations, difference);
 	if (difference < 0)
 		count_delay(&variations, histogram + NEGATIVE, -difference);
 	else

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
  * A device with known faults: every k-th test frame that leaves an interface is dropped, duplicated, reordered,
- * damaged, sent untranslated or sent to a wrong port, and counted. A tester's counts can be compared with these.
- *
- * It runs at the egress of one of the device's interfaces (tcx), after the device has processed the frame.
+ * damaged, sent untranslated or sent to a wrong port, and counted. A tester's counts can be compared with these. It
+ * runs at the egress of one of the device's interfaces (tcx), after the device has processed the frame.
  */
 #include "common.h"
 
@@ -57,10 +56,8 @@ struct parking {
 
 NUMBERED(ARRAY, parking, 1, struct parking);
 
-/* Offsets of a test frame's headers, in octets from its start. */
 struct frame {
-	__u32 network;
-	__u32 transport;
+	__u32 transport; /* offset of its UDP header, octets */
 	bool is_ipv6;
 };
 
@@ -69,17 +66,16 @@ static __always_inline bool is_test_frame(struct __sk_buff *skb, struct frame *f
 	struct ipv6hdr six;
 	struct iphdr four;
 
-	frame->network = sizeof(struct ethhdr);
 	frame->is_ipv6 = skb->protocol == bpf_htons(ETH_P_IPV6);
 	if (skb->len < LEAST_TEST_FRAME)
 		return false;
 	if (frame->is_ipv6) {
-		frame->transport = frame->network + sizeof(six);
-		return !bpf_skb_load_bytes(skb, frame->network, &six, sizeof(six)) && six.nexthdr == IPPROTO_UDP;
+		frame->transport = ETH_HLEN + sizeof(six);
+		return !bpf_skb_load_bytes(skb, ETH_HLEN, &six, sizeof(six)) && six.nexthdr == IPPROTO_UDP;
 	}
-	if (skb->protocol != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, frame->network, &four, sizeof(four)))
+	if (skb->protocol != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, ETH_HLEN, &four, sizeof(four)))
 		return false;
-	frame->transport = frame->network + four.ihl * 4;
+	frame->transport = ETH_HLEN + four.ihl * 4;
 	return four.protocol == IPPROTO_UDP && !(four.frag_off & bpf_htons(IPV4_FRAGMENT));
 }
 
@@ -125,39 +121,28 @@ static __always_inline bool set_port(struct __sk_buff *skb, __u32 udp, __u32 fie
 {
 	__be16 old;
 
-	if (bpf_skb_load_bytes(skb, udp + field, &old, sizeof(old)))
-		return false;
-	if (bpf_l4_csum_replace(skb, udp + offsetof(struct udphdr, check), old, port,
-				BPF_F_MARK_MANGLED_0 | sizeof(port)))
-		return false;
-	return bpf_skb_store_bytes(skb, udp + field, &port, sizeof(port), 0) == 0;
+	return !bpf_skb_load_bytes(skb, udp + field, &old, sizeof(old)) &&
+	       !bpf_l4_csum_replace(skb, udp + offsetof(struct udphdr, check), old, port,
+				    BPF_F_MARK_MANGLED_0 | sizeof(port)) &&
+	       !bpf_skb_store_bytes(skb, udp + field, &port, sizeof(port), 0);
 }
 
-/* Write the source address and correct the checksums. */
-static __always_inline bool set_source(struct __sk_buff *skb, const struct frame *frame)
-{
-	__u32 field =
-		frame->network + (frame->is_ipv6 ? offsetof(struct ipv6hdr, saddr) : offsetof(struct iphdr, saddr));
-	__be32 new[] = { source[0], source[1], source[2], source[3] }, old[4] = {};
-	const __u32 octets = frame->is_ipv6 ? sizeof(new) : sizeof(new[0]);
-	__s64 difference;
-
-	if (bpf_skb_load_bytes(skb, field, old, octets))
-		return false;
-	difference = bpf_csum_diff(old, octets, new, octets, 0);
-	if (!frame->is_ipv6 &&
-	    bpf_l3_csum_replace(skb, frame->network + offsetof(struct iphdr, check), 0, difference, 0))
-		return false;
-	if (bpf_l4_csum_replace(skb, frame->transport + offsetof(struct udphdr, check), 0, difference,
-				BPF_F_PSEUDO_HDR | BPF_F_MARK_MANGLED_0))
-		return false;
-	return bpf_skb_store_bytes(skb, field, new, octets, 0) == 0;
-}
-
-/* Give the frame the source it had before the device translated it. */
+/* Give the frame the source it had before the device translated it, and correct the checksums. */
 static __always_inline bool untranslate(struct __sk_buff *skb, const struct frame *frame)
 {
-	if (frame->is_ipv6 != source_is_ipv6 || !set_source(skb, frame))
+	const bool ipv6 = frame->is_ipv6;
+	__u32 field = ETH_HLEN + (ipv6 ? offsetof(struct ipv6hdr, saddr) : offsetof(struct iphdr, saddr));
+	__be32 new[] = { source[0], source[1], source[2], source[3] }, old[4] = {};
+	const __u32 octets = ipv6 ? sizeof(new) : sizeof(new[0]);
+	__s64 difference;
+
+	if (ipv6 != source_is_ipv6 || bpf_skb_load_bytes(skb, field, old, octets))
+		return false;
+	difference = bpf_csum_diff(old, octets, new, octets, 0);
+	if ((!ipv6 && bpf_l3_csum_replace(skb, ETH_HLEN + offsetof(struct iphdr, check), 0, difference, 0)) ||
+	    bpf_l4_csum_replace(skb, frame->transport + offsetof(struct udphdr, check), 0, difference,
+				BPF_F_PSEUDO_HDR | BPF_F_MARK_MANGLED_0) ||
+	    bpf_skb_store_bytes(skb, field, new, octets, 0))
 		return false;
 	return !source_port || set_port(skb, frame->transport, offsetof(struct udphdr, source), bpf_htons(source_port));
 }
@@ -178,9 +163,8 @@ static __always_inline bool park(struct __sk_buff *skb, struct parking *place)
 	__u32 length = skb->len;
 	bool fits;
 
-	if (length == 0 || length > MOST_PARKED)
-		return false;
-	if (__sync_val_compare_and_swap(&place->state, PARKING_FREE, PARKING_CHANGES) != PARKING_FREE)
+	if (length == 0 || length > MOST_PARKED ||
+	    __sync_val_compare_and_swap(&place->state, PARKING_FREE, PARKING_CHANGES) != PARKING_FREE)
 		return false;
 	fits = bpf_skb_load_bytes(skb, 0, place->octets, length) == 0;
 	place->length = length;

@@ -89,10 +89,7 @@ static __always_inline bool in_own_set(const struct received_frame *frame, const
 	       psid_of(frame->source_port) == customer_edge(t->source_address).psid;
 }
 
-/*
- * At the Responder the destination must be the connection's. The source must be the device's, or unchanged where the
- * device only routes.
- */
+/* The destination must be the connection's; the source the device's, or unchanged where the device only routes. */
 static __always_inline enum translation outside_check(const struct received_frame *frame, const struct tuple *t)
 {
 	const volatile struct side_plan *in = &plan.side[INITIATOR], *out = &plan.side[RESPONDER];
@@ -133,7 +130,6 @@ static __always_inline enum translation inside_check(const struct received_frame
 	return MISTRANSLATED;
 }
 
-/* Background frames must arrive with addresses and ports unchanged. */
 static __always_inline enum translation background_check(const struct received_frame *frame, const int side)
 {
 	struct flow sent = {};
@@ -179,7 +175,7 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 		return;
 	if (arrival == TOO_OLD || !(control.open & 1 << stream) ||
 	    (plan.frame_timeout_ns && delay > (__s64)plan.frame_timeout_ns)) {
-		count_late(tally, plan.stamped ? delay : delay_of(&frame->tag));
+		add_value(&tally->late, plan.stamped ? delay : delay_of(&frame->tag));
 		record_late(stream, &frame->tag, arrival);
 		return;
 	}
@@ -205,19 +201,13 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 /* Whether trials of the plan have frames of this stream. */
 static __always_inline bool is_sent(__u32 stream)
 {
-	return stream < CLOSING || (plan.churn && stream < STREAMS);
+	return stream != CLOSING || plan.churn;
 }
 
 /* Not XDP_TX: on veth it wakes only peers that have an XDP program themselves. */
 static __always_inline int send_back(struct xdp_md *ctx)
 {
 	return bpf_redirect(ctx->ingress_ifindex, 0);
-}
-
-/* Whether frames of this stream arrive at `side`. Reactions belong to the stream of the frame that caused them. */
-static __always_inline bool arrives_at(const enum frame_kind kind, __u32 stream, const int side)
-{
-	return arriving(kind, side)->streams >> stream & 1;
 }
 
 /*
@@ -245,25 +235,20 @@ static __always_inline int react(const enum frame_kind kind, struct xdp_md *ctx,
 		learn_source(r, frame, stream);
 	if (plan.handed_on)
 		return XDP_PASS;
-	r->signs[side].restamped += is_restamped(kind, frame->stamps);
-	if (is_tcp(kind))
-		reaction_stamps(kind, frame->stamps, flow.stamps);
+	if (is_tcp(kind)) {
+		/* The Responder derives its time stamp from that of the SYN, and both repeat these stamps. */
+		r->signs[side].restamped += kind == FRAME_SYN_ACK && frame->stamps[0] - tcp_key(RESPONDER) !=
+									     frame->stamps[1] - tcp_key(INITIATOR);
+		flow.stamps[0] = kind == FRAME_SYN ? frame->stamps[0] - tcp_key(INITIATOR) + tcp_key(RESPONDER)
+						   : frame->stamps[1];
+		flow.stamps[1] = frame->stamps[0];
+	}
 	if ((at_tail ? bpf_xdp_adjust_tail(ctx, longer) : bpf_xdp_adjust_head(ctx, -longer)) ||
 	    put_as(next_kind, ctx, &plan.side[side], next, &next->length, &flow)) {
 		r->unanswered[side]++;
 		return XDP_ABORTED;
 	}
 	return send_back(ctx);
-}
-
-static __always_inline void note_stray(struct stray *stray, const struct received_frame *frame)
-{
-	if (stray->seen)
-		return;
-	stray->high = frame->source.high;
-	stray->low = frame->source.low;
-	stray->port = frame->source_port;
-	stray->seen = 1;
 }
 
 /* `right`: the mark confirms the four tuple. Otherwise t is the connection's four tuple where marks depend on it. */
@@ -282,7 +267,8 @@ static __always_inline int classify_marked(const enum frame_kind kind, struct xd
 	    (frame->tag.connection >= plan.connections && !is_background(&frame->tag))) {
 		return DAMAGED + (is_sent(stream) ? stream : STREAMS);
 	}
-	if (!arrives_at(kind, stream, side)) {
+	/* Reactions belong to the stream of the frame that caused them. */
+	if (!(arriving(kind, side)->streams >> stream & 1)) {
 		translation = MISTRANSLATED; /* it returned to its sender */
 	} else if (is_background(&frame->tag)) {
 		translation = background_check(frame, side);
@@ -297,7 +283,8 @@ static __always_inline int classify_marked(const enum frame_kind kind, struct xd
 		r->tally[stream].untranslated++;
 	} else if (translation == MISTRANSLATED) {
 		r->tally[stream].mistranslated++;
-		note_stray(&r->stray[side], frame);
+		if (!r->stray[side].seen)
+			r->stray[side] = (struct stray){ frame->source.high, frame->source.low, frame->source_port, 1 };
 	} else if (arriving(kind, side)->followed) {
 		return react(kind, ctx, r, frame, stream, side);
 	} else {
@@ -408,10 +395,7 @@ static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md 
 	return XDP_DROP;
 }
 
-/*
- * Each kind of TCP segments has a function of its own, which the compiler may not inline: together they would exceed
- * the stack.
- */
+/* A function for each kind, which the compiler may not inline: together they would exceed the stack. */
 #define RECEIVER(kind)                                                                                                 \
 	static __noinline int receive_##kind(struct xdp_md *ctx, struct receiver *r)                                   \
 	{                                                                                                              \
@@ -419,14 +403,9 @@ static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md 
 	}
 TCP_KINDS(RECEIVER)
 
-static __noinline int other_at_initiator(struct xdp_md *ctx, struct receiver *r)
+static __noinline int receive_other(struct xdp_md *ctx, struct receiver *r, int side)
 {
-	return classify_other(TRANSPORT_TCP, ctx, r, INITIATOR);
-}
-
-static __noinline int other_at_responder(struct xdp_md *ctx, struct receiver *r)
-{
-	return classify_other(TRANSPORT_TCP, ctx, r, RESPONDER);
+	return classify_other(TRANSPORT_TCP, ctx, r, side & 1);
 }
 
 static __always_inline int receive_tcp(struct xdp_md *ctx, struct receiver *r, const int side)
@@ -442,9 +421,7 @@ static __always_inline int receive_tcp(struct xdp_md *ctx, struct receiver *r, c
 	default:
 		break;
 	}
-	if (verdict != NOT_PARSED)
-		return verdict;
-	return side == INITIATOR ? other_at_initiator(ctx, r) : other_at_responder(ctx, r);
+	return verdict == NOT_PARSED ? receive_other(ctx, r, side) : verdict;
 }
 
 /* Counts what was taken for no test frame, or for a damaged one, as what it is. */
@@ -500,7 +477,7 @@ static __always_inline int receive(const enum transport_kind transport, struct x
 		return XDP_DROP;
 	if (plan.side[side].tagged && is_elsewhere(ctx, r, side))
 		return XDP_DROP;
-	if (side == RESPONDER && plan.handed_on == HAND_ALL) {
+	if (transport == TRANSPORT_UDP && side == RESPONDER && plan.handed_on == HAND_ALL) {
 		verdict = classify_other(transport, ctx, r, side);
 		/* The self-test waits for an answer of the device's; during a trial they are the server's. */
 		r->foreign[side] += verdict == UNKNOWN && !control.open;

@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#define PORT_BITS 16
-
 struct customer_edge {
 	__u32 address; /* the IPv4 address that it shares */
 	__u32 psid;
@@ -23,22 +21,21 @@ static __always_inline struct customer_edge customer_edge(__u64 position)
 				       .psid = plan.edges.first_psid + number - addresses * plan.edges.per_address.by };
 }
 
-/* Port at a position, from 0, in a set. The offset bits of a port are not all 0. */
+/* Port at a position, from 0, in a set. */
 static __always_inline __u16 port_in_set(__u32 psid, __u32 position)
 {
-	__u32 offset = plan.edges.psid_offset & 15;
-	__u32 below = (PORT_BITS - offset - plan.edges.psid_length) & 31;
-	__u32 upper = (position >> below) + !!offset;
+	__u32 upper = (position >> plan.edges.psid_shift) + (plan.edges.offset_shift < 16);
 
-	return upper << (PORT_BITS - offset) | psid << below | (position & ((1U << below) - 1));
+	return upper << plan.edges.offset_shift | psid << plan.edges.psid_shift |
+	       (position & ((1U << plan.edges.psid_shift) - 1));
 }
 
 /* Upper half of the MAP address whose lower half contains IPv4 address and PSID. */
 static __always_inline __u64 map_prefix(__u64 low)
 {
-	__u64 suffix = (low >> 16 & plan.edges.suffix_mask) << (plan.edges.psid_length & 31) | (low & 0xffff);
+	__u64 suffix = (low >> 16 & plan.edges.suffix_mask) << plan.edges.psid_length | (low & 0xffff);
 
-	return plan.edges.prefix | suffix << (plan.edges.suffix_shift & 63);
+	return plan.edges.prefix | suffix << plan.edges.suffix_shift;
 }
 
 static __always_inline struct address map_address(struct customer_edge edge)
@@ -48,26 +45,16 @@ static __always_inline struct address map_address(struct customer_edge edge)
 	return (struct address){ .high = map_prefix(low), .low = low };
 }
 
-/* The other end of the customer edges' tunnels. */
-static __always_inline struct address relay_address(void)
-{
-	return (struct address){ .high = plan.edges.relay_high, .low = plan.edges.relay_low };
-}
-
 /* PSID of a port of a set. */
 static __always_inline __u32 psid_of(__u16 port)
 {
-	__u32 below = PORT_BITS - (plan.edges.psid_offset & 15) - plan.edges.psid_length;
-
-	return (__u32)port >> (below & 31) & ((1U << (plan.edges.psid_length & 31)) - 1);
+	return (__u32)port >> plan.edges.psid_shift & ((1U << plan.edges.psid_length) - 1);
 }
 
 /* Whether a port is in no set: behind a PSID offset the first range is left out. */
 static __always_inline bool in_no_set(__u16 port)
 {
-	__u32 offset = plan.edges.psid_offset & 15;
-
-	return offset && !(port >> (PORT_BITS - offset));
+	return plan.edges.offset_shift < 16 && !(port >> plan.edges.offset_shift);
 }
 
 /* The customer edge's end of the tunnel to which this IPv4 address and port of a subscriber belong. */
@@ -81,9 +68,8 @@ static __always_inline struct address inside_source(__u64 position)
 {
 	if (plan.map_addresses)
 		return map_address(customer_edge(position));
-	if (plan.edges.emulated)
-		return (struct address){ .low = customer_edge(position).address };
-	return address_at(&plan.side[INITIATOR].own, position);
+	return plan.edges.emulated ? (struct address){ .low = customer_edge(position).address }
+				   : address_at(&plan.side[INITIATOR].own, position);
 }
 
 /* Upper half of the Initiator's address with this lower half. */

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
  * Stands in for the device's network card in the `isolated` placement. Frames are hashed onto CPUs. Each CPU has a ring
- * of a given depth (a cpumap entry), and a kernel thread processes its frames. A full ring drops frames, as a card
- * does.
- *
- * No interface counts frames dropped by a full ring. So both ends of the ring count: dropped = redirected - processed.
+ * of a given depth (a cpumap entry), and a kernel thread processes its frames. A full ring drops frames, as a card's.
+ * No interface counts them, so both ends of the ring count: dropped = redirected - processed.
  */
 #include "common.h"
 
-#define MAX_CPUS	  256
-#define IPV4_PLAIN_HEADER 0x45 /* version 4, no options */
-#define MOST_TAGS	  2
-#define VLAN_OCTETS	  4
+#define MAX_CPUS  256
+#define MOST_TAGS 2
 
 /* Set by natgauge-front before loading. */
 const volatile __u32 cpu_count = 1;
@@ -53,32 +49,27 @@ static __always_inline __u32 ports_of(__u8 protocol, const void *transport, cons
 	return (const void *)(udp + 1) <= end ? (__u32)udp->source << 16 | udp->dest : 0;
 }
 
-static __always_inline __u64 ipv4_hash(const struct iphdr *ip, const void *end)
+static __always_inline __u64 packet_hash(const void *packet, const bool ipv6, const void *end)
 {
-	__u32 ports = 0;
-
-	if ((const void *)(ip + 1) > end)
-		return 0;
-	/* Later fragments have no ports, so all fragments of a datagram are hashed by address alone. */
-	if (*(const __u8 *)ip == IPV4_PLAIN_HEADER && !(ip->frag_off & bpf_htons(IPV4_FRAGMENT)))
-		ports = ports_of(ip->protocol, ip + 1, end);
-	return mixed(mixed((__u64)ip->saddr << 32 | ip->daddr) ^ ports);
-}
-
-static __always_inline __u64 ipv6_hash(const struct ipv6hdr *ip, const void *end)
-{
-	const __u32 *source = ip->saddr.in6_u.u6_addr32;
-	const __u32 *destination = ip->daddr.in6_u.u6_addr32;
+	const struct iphdr *four = packet;
+	const struct ipv6hdr *six = packet;
+	const void *transport = packet + ip_octets(ipv6);
+	const __u32 *source = ipv6 ? (const void *)&six->saddr : &four->saddr, *destination = source + (ipv6 ? 4 : 1);
+	__u8 protocol;
 	__u64 hash = 0;
 
-	if ((const void *)(ip + 1) > end)
+	if (transport > end)
 		return 0;
+	protocol = protocol_of(packet, ipv6);
 	/* Neighbour discovery (RFC 4861 section 6.1: hop limit 255) uses the first CPU, as ARP does. */
-	if (ip->nexthdr == IPPROTO_ICMPV6 && ip->hop_limit == 255)
+	if (ipv6 && protocol == IPPROTO_ICMPV6 && six->hop_limit == 255)
 		return 0;
-	for (int word = 0; word < 4; word++)
+	for (int word = 0; word < (ipv6 ? 4 : 1); word++)
 		hash = mixed(hash ^ ((__u64)source[word] << 32 | destination[word]));
-	return mixed(hash ^ ports_of(ip->nexthdr, ip + 1, end));
+	/* Later fragments have no ports, so all fragments of a datagram are hashed by address alone. */
+	if (ipv6 || (*(const __u8 *)packet == IPV4_PLAIN && !(four->frag_off & bpf_htons(IPV4_FRAGMENT))))
+		hash ^= ports_of(protocol, transport, end);
+	return mixed(hash);
 }
 
 static __always_inline __u64 hash_of(const struct xdp_md *ctx)
@@ -89,12 +80,12 @@ static __always_inline __u64 hash_of(const struct xdp_md *ctx)
 
 	/* Cards look behind VLAN tags. */
 	for (int tags = 0; packet <= end; tags++, packet += VLAN_OCTETS) {
-		protocol = *(const __be16 *)(packet - sizeof(protocol));
-		if (protocol == bpf_htons(ETH_P_IP))
-			return ipv4_hash(packet, end);
-		if (protocol == bpf_htons(ETH_P_IPV6))
-			return ipv6_hash(packet, end);
-		if (tags == MOST_TAGS || (protocol != bpf_htons(ETH_P_8021Q) && protocol != bpf_htons(ETH_P_8021AD)))
+		protocol = ether_type(packet - ETH_HLEN);
+		if (protocol == ip_type(false))
+			return packet_hash(packet, false, end);
+		if (protocol == ip_type(true))
+			return packet_hash(packet, true, end);
+		if (tags == MOST_TAGS || !is_vlan(protocol))
 			return 0;
 	}
 	return 0;

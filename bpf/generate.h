@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* The generator: sends test frames at their due times. The engine runs it as live frames, in one pinned thread per CPU.
- */
+/* The generator sends test frames at their due times. The engine runs it as live frames, in a pinned thread per CPU. */
 #pragma once
 
 #define LEAST_CREDIT  16 /* frames per reading of the clock while behind schedule */
 #define SPIN	      60 /* readings of the clock in one program run while waiting for a due time */
 #define DISCARD	      9
 #define READING_TRIES 8 /* random connections tried before a frame is skipped */
-
-static __always_inline void put_ethernet(void *data, const volatile struct side_plan *side, __be16 type)
-{
-	__u32 *words = data;
-
-	put_macs(words, side);
-	*(__be16 *)(words + 3) = type;
-}
 
 /* Write an IPv6 header before `octets` octets; returns the checksum sum of its addresses. */
 static __always_inline __u64 put_ip6(__u32 *words, int octets, __u8 protocol, struct address source,
@@ -47,7 +38,8 @@ static __always_inline int put(const enum frame_kind kind, const bool ipv6, void
 	int outer = ipv6 ? 0 : side->outer, octets = length->octets - outer;
 	int rest = octets - ETH_HLEN - ip_octets(ipv6);
 	__u8 protocol = transport_protocol(kind, ipv6);
-	struct address relay = relay_address();
+	struct address relay = { .high = plan.edges.relay_high, .low = plan.edges.relay_low };
+	bool up = plan.edges.emulated;
 	void *eth = data, *ip;
 	__u64 addresses, sum;
 
@@ -55,11 +47,11 @@ static __always_inline int put(const enum frame_kind kind, const bool ipv6, void
 	ip = data + ETH_HLEN;
 	if (data + octets > end || data + up_to_tag(kind, ipv6) > end)
 		return -1;
-	put_ethernet(eth, side, ip_type(ipv6 || outer));
-	if (outer && plan.edges.emulated)
-		put_ip6(eth + ETH_HLEN, octets - ETH_HLEN, IPPROTO_IPIP, flow->tunnel, relay);
-	else if (outer)
-		put_ip6(eth + ETH_HLEN, octets - ETH_HLEN, IPPROTO_IPIP, relay, flow->tunnel);
+	put_macs(eth, side);
+	*(__be16 *)(eth + MACS_OCTETS) = ip_type(ipv6 || outer);
+	if (outer)
+		put_ip6(eth + ETH_HLEN, octets - ETH_HLEN, IPPROTO_IPIP, up ? flow->tunnel : relay,
+			up ? relay : flow->tunnel);
 	addresses = ipv6 ? put_ip6(ip, rest, protocol, flow->source, flow->destination)
 			 : put_ip4(ip, rest, protocol, flow->source, flow->destination, length->ip_sum);
 	sum = length->transport_sum + (has_pseudo_header(kind, ipv6) ? addresses : 0);
@@ -83,16 +75,16 @@ static __always_inline int put_as(const enum frame_kind kind, struct xdp_md *ctx
 	return 0;
 }
 
-static __always_inline int put_frame(const enum frame_kind kind, struct xdp_md *ctx,
-				     const volatile struct side_plan *here, const volatile struct form *form,
-				     const volatile struct length *length, const struct flow *flow)
+static __always_inline int send_frame(const enum frame_kind kind, struct xdp_md *ctx, const int side,
+				      const volatile struct side_plan *here, const volatile struct form *form,
+				      const volatile struct length *length, const struct flow *flow)
 {
 	int longer = plan.longest - length->octets - here->tagged;
 
 	/* The kernel makes all live frames of a call with one length, the longest. */
-	if (longer > 0 && bpf_xdp_adjust_tail(ctx, -longer))
-		return -1;
-	return put_as(kind, ctx, here, form, length, flow);
+	if ((longer > 0 && bpf_xdp_adjust_tail(ctx, -longer)) || put_as(kind, ctx, here, form, length, flow))
+		return XDP_ABORTED;
+	return bpf_redirect_map(&ports, side, 0);
 }
 
 /*
@@ -170,28 +162,19 @@ static __always_inline int responder_flow(struct flow *flow, struct ahead *ahead
 	return 1;
 }
 
-static __always_inline void record_stall(const struct sender *s, __u64 from, __u64 to)
-{
-	__u32 key = s->number;
-	struct stalls *stalls = bpf_map_lookup_elem(&sender_stalls, &key);
-	__u64 at = s->stalls;
-
-	if (!stalls || at >= MOST_STALLS)
-		return;
-	stalls->list[at].from_ns = from;
-	stalls->list[at].to_ns = to;
-}
-
 /* Update s->now_ns and detect stalls. Returns false before the schedule's start. */
 static __always_inline bool read_clock(struct sender *s)
 {
-	__u64 now = bpf_ktime_get_ns() - s->start_ns, gap = now - s->now_ns;
+	__u64 now = bpf_ktime_get_ns() - s->start_ns, gap = now - s->now_ns, at = s->stalls;
+	struct stalls *stalls;
 
 	if ((__s64)now < 0)
 		return false;
 	/* At the first reading the gap is the thread's delay after the schedule's start. */
 	if ((__s64)gap > (__s64)plan.stall_ns) {
-		record_stall(s, s->now_ns, now);
+		stalls = bpf_map_lookup_elem(&sender_stalls, &s->number);
+		if (stalls && at < MOST_STALLS)
+			stalls->list[at] = (struct stall){ .from_ns = s->now_ns, .to_ns = now };
 		s->stalls++;
 		s->stalled_ns += gap;
 		if (gap > s->worst_stall_ns)
@@ -283,15 +266,13 @@ static __always_inline int send_as(const enum frame_kind kind, struct xdp_md *ct
 	bool background = is_background(&flow->tag);
 	__u32 size = size_of(kind, &flow->tag);
 
-	if (put_frame(kind, ctx, here, form, length_of(size, &flow->tag, form, background ? BACKGROUND_LINK : side),
-		      flow))
-		return XDP_ABORTED;
 	schedule->made++;
 	if (background)
 		schedule->background++;
 	if (size < MOST_SIZES)
 		schedule->sized[size]++;
-	return bpf_redirect_map(&ports, side, 0);
+	return send_frame(kind, ctx, side, here, form,
+			  length_of(size, &flow->tag, form, background ? BACKGROUND_LINK : side), flow);
 }
 
 static __always_inline int send_message(const enum frame_kind kind, struct xdp_md *ctx, struct schedule *schedule,
@@ -310,7 +291,7 @@ static __always_inline int send(const enum transport_kind transport, struct xdp_
 		if (stream == PHASE1)
 			return send_message(FRAME_SYN, ctx, schedule, side, flow);
 		flow->stamps[1] = tcp_stamp(!side, now);
-		if (side == RESPONDER && answers_in_phase2())
+		if (side == RESPONDER && tcp_message(FRAME_SYN_ACK)->streams & 1 << PHASE2_RESPONDER)
 			return send_message(FRAME_SYN_ACK, ctx, schedule, side, flow);
 		if (closes(stream))
 			return send_message(FRAME_FIN, ctx, schedule, side, flow);
@@ -322,9 +303,9 @@ static __always_inline int send(const enum transport_kind transport, struct xdp_
 /* Whether the group of this frame of phase 2 has not begun. */
 static __always_inline bool not_begun(__u64 number, const int side)
 {
-	const volatile struct modifiers *m = &plan.modifiers;
+	__u32 groups = plan.modifiers.groups;
 
-	return m->groups && number < number % m->groups * m->group_frames[side];
+	return groups && number < number % groups * plan.modifiers.group_frames[side];
 }
 
 /*
@@ -333,16 +314,16 @@ static __always_inline bool not_begun(__u64 number, const int side)
  */
 static __always_inline __u64 turn_of(__u64 number)
 {
-	const volatile struct modifiers *m = &plan.modifiers;
+	__u32 groups = plan.modifiers.groups;
 
-	return m->groups ? number / m->groups + (number % m->groups * m->stagger >> 32) : number;
+	return groups ? number / groups + (number % groups * plan.modifiers.stagger >> 32) : number;
 }
 
 static __always_inline bool is_broadcast(__u64 turn)
 {
-	const volatile struct modifiers *m = &plan.modifiers;
+	__u64 every = plan.modifiers.broadcast_every;
 
-	return m->broadcast_every && turn % m->broadcast_every == m->broadcast_every - 1;
+	return every && turn % every == every - 1;
 }
 
 /* Whether this turn, which is no broadcast, is background: it counts those that are none. */
@@ -366,9 +347,7 @@ static __always_inline int send_broadcast(struct xdp_md *ctx, struct schedule *s
 	schedule->skipped++;
 	schedule->aside++;
 	schedule->broadcasts++;
-	if (put_frame(FRAME_UDP, ctx, here, form, &form->length, &flow))
-		return XDP_ABORTED;
-	return bpf_redirect_map(&ports, side, 0);
+	return send_frame(FRAME_UDP, ctx, side, here, form, &form->length, &flow);
 }
 
 /* Send the next frame of one side's schedule, if it is due. */
@@ -472,25 +451,12 @@ static __always_inline int generate(const enum transport_kind transport, struct 
 	}
 TRANSPORTS(GENERATOR)
 
-/* For the self-test: sends a frame unchanged to the port given by the first octet after its Ethernet header. */
-SEC("xdp")
-int emit(struct xdp_md *ctx)
-{
-	__u8 *data = (void *)(long)ctx->data;
-
-	if (data + ETH_HLEN + 1 > (__u8 *)(long)ctx->data_end)
-		return XDP_ABORTED;
-	return bpf_redirect_map(&ports, data[ETH_HLEN] & 1, 0);
-}
-
 /*
- * The redirect floor: the cost of the kernel's own path, with frames that are neither written nor read. It is the lower
- * bound for any tester that sends live frames. Its receiver is receive_nothing.
+ * The generator of the self-test and of the redirect floor: the cost of the kernel's own path, with frames that are
+ * neither written nor read, the lower bound for any tester that sends live frames. Its receiver is receive_nothing.
  */
-#pragma once
-
 SEC("xdp")
 int redirect_only(struct xdp_md *ctx)
 {
-	return bpf_redirect_map(&ports, (floor_ports.frame++ & floor_ports.both) ^ floor_ports.first, 0);
+	return bpf_redirect_map(&ports, (control.redirected++ & control.redirect_both) ^ control.redirect_first, 0);
 }

@@ -9,18 +9,6 @@
  */
 #pragma once
 
-/* The message that arrives at `side` in frames of this kind. */
-static __always_inline const volatile struct message *arriving(const enum frame_kind kind, const int side)
-{
-	return &plan.messages[message_number(kind, !side)];
-}
-
-/* Whether frames are sent in reaction to others. */
-static __always_inline bool reacts(void)
-{
-	return plan.messages[0].followed;
-}
-
 /* Mark of a frame that arrives at `side` with this four tuple. Upper halves of addresses are constant in a range. */
 static __always_inline __u32 mark_of(const int side, struct address source, struct address destination,
 				     __u16 source_port, __u16 destination_port)
@@ -54,4 +42,24 @@ static __always_inline __u32 mark_for(const int side, const struct tuple *t)
 	return mark_of(side, outside_source(t->source_address), address_at(&out->own, t->destination_address),
 		       plan.set_known ? port_in_set(customer_edge(t->source_address).psid, 0) : t->source_port,
 		       t->destination_port);
+}
+
+/*
+ * The seal of a tag: a keyed hash of all its fields except the mark. In a frame the mark is combined with the seal by
+ * exclusive or, so a device that changes index, sequence number, stream, sender or sending time must also know the new
+ * seal. This function combines them, and separates them again.
+ *
+ * The hash is a sum of two words times keys, then a shift and another product (multiply, xorshift, multiply). The keys
+ * are random, differ between trials, and are only in these programs' read-only data. Two steps of multiplication are
+ * not linear together, so differences between frames do not result in differences between seals. It is not a
+ * cryptographic hash: it has to be computed for each frame in about a nanosecond.
+ */
+static __always_inline __u32 sealed_mark(const struct tag *tag)
+{
+	const __u32 *words = (const void *)tag;
+	__u64 frame = (__u64)words[1] << 32 | words[2], time = (__u64)tag->sent_high << 32 | words[3];
+	__u64 hash = (frame + plan.seal_keys[0]) * plan.seal_keys[1] + time * plan.seal_keys[2];
+
+	hash = (hash ^ hash >> 32) * plan.seal_keys[3];
+	return tag->mark ^ hash >> 32;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* Addresses, checksums, tag and padding of test frames, for both families. */
+/* Addresses, VLAN tags, kinds, tag and padding of test frames, for both families. */
 #pragma once
+
+#define VLAN_NUMBER 0xfff /* of a tag; the other bits are its priority */
 
 /* Bits 64 to 71 of an IPv4-embedded address are 0, and the IPv4 address continues after them. */
 #define AFTER_ZERO_OCTET ((1ULL << 56) - 1)
@@ -20,31 +22,36 @@ static __always_inline struct address address_at(const volatile struct addresses
 	return range->prefix ? embedded_in(range, a.low) : a;
 }
 
-static __always_inline struct address address4(__be32 from)
+/*
+ * Whether a kind is one of `first` to `last`. It is a single comparison, because clang keeps two that are joined from
+ * its optimizer for BPF: what follows from them would be computed for each frame, even where the kind is constant.
+ */
+static __always_inline bool is_within(const enum frame_kind kind, const enum frame_kind first,
+				      const enum frame_kind last)
 {
-	return (struct address){ .low = bpf_ntohl(from) };
+	return (__u32)kind - first <= (__u32)last - first;
 }
 
-/* Of an untagged frame. Through a pointer of its own: compilers read fields of packed structs octet by octet. */
-static __always_inline __be16 ether_type(const void *frame)
+static __always_inline bool is_tcp(const enum frame_kind kind)
 {
-	return *(const __be16 *)(frame + 2 * ETH_ALEN);
+	return kind >= FRAME_SYN;
 }
 
-/* Of both families: octets of the header, its EtherType, its number of what follows, and its addresses. */
-static __always_inline int ip_octets(const bool ipv6)
+/* Whether the header carries what the tag carries in other frames. */
+static __always_inline bool is_untagged(const enum frame_kind kind)
 {
-	return ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
+	return is_within(kind, FRAME_SYN, FRAME_LAST_ACK);
 }
 
-static __always_inline __be16 ip_type(const bool ipv6)
+/* Whether the frame has the options of the first segment of a direction. */
+static __always_inline bool is_opening(const enum frame_kind kind)
 {
-	return bpf_htons(ipv6 ? ETH_P_IPV6 : ETH_P_IP);
+	return is_within(kind, FRAME_SYN, FRAME_SYN_ACK);
 }
 
-static __always_inline __u8 protocol_of(const void *ip, const bool ipv6)
+static __always_inline int header_octets(const enum frame_kind kind)
 {
-	return ipv6 ? ((const struct ipv6hdr *)ip)->nexthdr : ((const struct iphdr *)ip)->protocol;
+	return is_opening(kind) ? 40 : is_tcp(kind) ? 32 : 8;
 }
 
 static __always_inline struct address source_of(const void *ip, const bool ipv6)
@@ -94,30 +101,6 @@ static __always_inline __u64 divide(__u64 x, const volatile struct divisor *d)
 	return x / d->by;
 }
 
-/* One's complement sum in 64 bits, to be folded once; words are added in memory order. */
-static __always_inline __u64 sum_words(const void *data, int octets)
-{
-	const __u16 *halves = data;
-	__u64 sum = 0;
-	int i = 0;
-
-	for (; i + 2 <= octets / 2; i += 2)
-		sum += *(const __u32 *)(halves + i);
-	if (i < octets / 2)
-		sum += halves[i];
-	return sum;
-}
-
-static __always_inline __u16 fold(__u64 sum)
-{
-	__u32 words;
-
-	sum = (sum >> 32) + (__u32)sum;
-	words = (__u32)(sum >> 32) + (__u32)sum;
-	/* The upper half of words + (words rotated by 16) is the sum of both halves with its carry. */
-	return (words + (words << 16 | words >> 16)) >> 16;
-}
-
 /* The number of a frame among those of all senders of its stream. */
 static __always_inline __u64 number_of(const struct tag *tag)
 {
@@ -142,22 +125,82 @@ static __always_inline void set_sent(struct tag *tag, __u64 ns)
 	tag->sent_high = ns >> 24;
 }
 
-/* Octets after the tag are 0, 1, ... modulo 256 (RFC 2544 C.2.6.4). */
-static __always_inline __u64 padding_word(int word)
-{
-	return 0x0706050403020100ULL + 0x0808080808080808ULL * (word & 31);
-}
-
 /*
- * Every octet is written for every frame: the kernel reuses pages, and a device may have changed them. The caller has
- * checked that the frame has `octets` octets from `from` on.
+ * Octets after the tag are 0, 1, ... modulo 256 (RFC 2544 C.2.6.4). Every octet is written for every frame: the kernel
+ * reuses pages, and a device may have changed them. The caller has checked that the frame has `octets` octets from
+ * `from` on.
  */
 static __always_inline void fill_padding(__u8 *from, int octets)
 {
 	int word = 0;
 
 	for (; word < octets / 8; word++)
-		*(__u64 *)(from + word * 8) = padding_word(word);
+		*(__u64 *)(from + word * 8) = 0x0706050403020100ULL + 0x0808080808080808ULL * (word & 31);
 	for (int i = word * 8; i < octets; i++)
 		from[i] = i;
+}
+
+/*
+ * VLAN tags (IEEE 802.1Q) between MAC addresses and EtherType. From its octet `tagged` on, a tagged frame lies as an
+ * untagged one does from its first octet on, but for the MAC addresses. So what follows them is written and parsed
+ * there, by what knows nothing of tags.
+ */
+/* Where the frame lies as an untagged one at `side` would. */
+static __always_inline void *untagged_start(const struct xdp_md *ctx, const int side)
+{
+	return (void *)(long)ctx->data + plan.side[side].tagged;
+}
+
+static __always_inline void put_macs(__u32 *words, const volatile struct side_plan *side)
+{
+	words[0] = side->ethernet[0];
+	words[1] = side->ethernet[1];
+	words[2] = side->ethernet[2];
+}
+
+/* Write MAC addresses and tags of a frame from `source`, an own address, over what lies before its EtherType. */
+static __always_inline void put_vlans(void *data, const volatile struct side_plan *side, struct address source)
+{
+	int tags = side->tagged / VLAN_OCTETS;
+	__u32 *words = data;
+
+	put_macs(words, side);
+	for (int at = 0; at < MOST_VLANS && at < tags; at++)
+		words[3 + at] = bpf_htonl(side->vlans[at] +
+					  (side->vlan_each && at == tags - 1 ? source.low - side->own.low : 0));
+}
+
+/* What the VLAN of the frame to an own address exceeds that of the first; of another frame, any that an address has. */
+static __always_inline __u32 expected_step(const void *packet, const void *end, const volatile struct side_plan *side,
+					   __be16 protocol, __u32 found)
+{
+	const bool ipv6 = protocol == ip_type(true);
+	__u64 to = found;
+
+	if ((ipv6 || protocol == ip_type(false)) && packet + ip_octets(ipv6) <= end)
+		to = destination_of(packet, ipv6).low - side->own.low;
+	return below(to, side->own.count) ? to : below(found, side->own.count) ? found : found - 1;
+}
+
+/* Whether a frame that arrives at `side` has the tags of the plan. */
+static __always_inline bool has_vlans(const struct xdp_md *ctx, const int side)
+{
+	const volatile struct side_plan *here = &plan.side[side];
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	void *view = untagged_start(ctx, side);
+	int tags = here->tagged / VLAN_OCTETS;
+	__u32 found, expected, wrong = 0;
+	__be16 protocol;
+
+	if (view + ETH_HLEN > end)
+		return false;
+	protocol = ether_type(view);
+	for (int at = 0; at < MOST_VLANS && at < tags; at++) {
+		found = bpf_ntohl(*(__u32 *)(data + MACS_OCTETS + at * VLAN_OCTETS)) & ~(0xffff & ~VLAN_NUMBER);
+		expected = here->vlans[at];
+		if (here->vlan_each && at == tags - 1)
+			expected += expected_step(view + ETH_HLEN, end, here, protocol, found - expected);
+		wrong |= found ^ expected;
+	}
+	return !wrong && !is_vlan(protocol);
 }

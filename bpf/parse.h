@@ -2,7 +2,8 @@
 /* Parses received frames: addresses, ports, tag, checksums and content. */
 #pragma once
 
-#define MOST_MORE 512
+#define MOST_MORE  512
+#define FEW_OCTETS 128
 
 /* A received test frame, both families. */
 struct received_frame {
@@ -17,35 +18,29 @@ struct received_frame {
 	bool unchecked; /* over IPv6 without a checksum, and taken for intact */
 };
 
-/* Checksum sum of `octets` octets after the tag; the caller has checked that the frame has them. */
-static __always_inline __u64 received_padding_sum(__u8 *from, int octets)
+/*
+ * Checksum sum of `octets` octets after the tag; the caller has checked that the frame has them. A call takes longer
+ * than the sum of a few words.
+ */
+static __always_inline __u64 received_sum(__u8 *from, int octets)
 {
-	int odd = octets & 3, at = 0;
+	int whole = octets & ~3, at = 0;
 	__s64 sum = 0;
 
-	for (; at + 512 <= octets - odd; at += 512)
+	for (; at + 512 <= whole; at += 512)
 		sum = bpf_csum_diff(NULL, 0, (__be32 *)(from + at), 512, sum);
-	if (at < octets - odd)
-		sum = bpf_csum_diff(NULL, 0, (__be32 *)(from + at), octets - odd - at, sum);
-	at = octets - odd;
-	if (odd >= 2) {
-		sum += *(__u16 *)(from + at);
-		at += 2;
+	if (whole - at > FEW_OCTETS) {
+		sum = bpf_csum_diff(NULL, 0, (__be32 *)(from + at), whole - at, sum);
+		at = whole;
 	}
-	if (odd & 1)
-		sum += from[at];
-	return sum;
-}
-
-/* The same of a DNS message, which is too short for the call. It ends with a whole 32-bit word, as the tag does not. */
-static __always_inline __u64 received_message_sum(const void *from, int octets)
-{
-	__u64 sum = *(const __u16 *)from;
-
 #pragma unroll
-	for (int at = 2; at + 4 <= 8 * CONTENT_WORDS - TAG_OCTETS; at += 4)
-		if (at + 4 <= octets)
-			sum += *(const __u32 *)(from + at);
+	for (int word = 0; word < FEW_OCTETS / 4; word++, at += 4)
+		if (at < whole)
+			sum += *(__u32 *)(from + at);
+	if (octets & 2)
+		sum += *(__u16 *)(from + whole);
+	if (octets & 1)
+		sum += from[octets - 1];
 	return sum;
 }
 
@@ -68,10 +63,7 @@ static __always_inline int added_octets(const enum frame_kind kind, int octets)
 	return octets > 0 && octets <= MOST_MORE ? octets : 0;
 }
 
-/*
- * Checksum sum of `octets` octets that begin at an even offset, up to the end of the frame. The verifier follows each
- * step, so there are few.
- */
+/* Checksum sum of octets from an even offset on, up to the end of the frame; in few steps, each for the verifier. */
 static __always_inline __u64 added_sum(void *from, const void *end, int octets)
 {
 	__s64 sum = 0;
@@ -89,79 +81,31 @@ static __always_inline __u64 added_sum(void *from, const void *end, int octets)
 }
 
 static __always_inline void parse_transport(const enum frame_kind kind, struct received_frame *frame,
-					    const struct transport *from, const volatile struct form *form,
-					    bool lettered)
+					    const __be32 *from, const volatile struct form *form, bool lettered)
 {
 	const void *payload = (const void *)from + header_octets(kind);
-	__u32 ports = bpf_ntohl(received_ports(kind, from, form));
+	__u32 ports = bpf_ntohl(kind == FRAME_ECHO ? echo_ports(from[1], form) : from[0]);
 
 	frame->source_port = ports >> 16;
 	frame->destination_port = ports;
-	if (is_tcp(kind))
-		parse_stamps(kind, from->tcp, frame->stamps);
+	if (is_tcp(kind)) {
+		frame->stamps[0] = bpf_ntohl(from[tcp_stamp_word(kind)]);
+		frame->stamps[1] = bpf_ntohl(from[tcp_stamp_word(kind) + 1]);
+	}
 	if (is_untagged(kind))
-		parse_untagged(kind, &frame->tag, from->tcp, frame->stamps);
+		parse_untagged(kind, &frame->tag, from, frame->stamps);
 	else if (lettered)
 		parse_letters(&frame->tag, payload);
 	else
 		copy_sealed_tag(&frame->tag, payload);
 	frame->size = size_of(kind, &frame->tag);
-	frame->intact = false;
-	frame->other = false;
-	frame->unchecked = false;
-}
-
-/* Whether the frame has a whole tag. For tags that are not in a DNS message, the caller has checked that. */
-static __always_inline bool has_tag(const enum frame_kind kind, const struct transport *transport, void *end,
-				    bool lettered)
-{
-	return !lettered || (void *)transport + header_octets(kind) + UP_TO_LETTERS <= end;
-}
-
-/* Compare the content of an intact frame with the plan's. */
-static __always_inline void check_content(const enum frame_kind kind, struct received_frame *frame,
-					  const struct transport *transport, const volatile struct form *form,
-					  bool lettered, int octets, int added)
-{
-	const void *payload = (const void *)transport + header_octets(kind);
-	const __u32 *added_records = payload + 8;
-
-	if (is_tcp(kind))
-		frame->other = frame->intact && !tcp_numbers_match(kind, transport->tcp, frame->tag.connection);
-	else if (lettered)
-		frame->other = frame->intact && (!content_matches(payload, &frame->tag, &form->content, octets) ||
-						 (may_add(kind) && !*added_records != !added));
-}
-
-/* Whether a frame has `octets` octets after its Ethernet header. */
-static __always_inline bool has_octets(void *data, void *end, int octets)
-{
-	return (long)end - (long)data >= ETH_HLEN + octets;
+	frame->intact = frame->other = frame->unchecked = false;
 }
 
 /* Whether it is a packet of this protocol, over IPv4 without options. */
 static __always_inline bool is_packet(const void *ip, const bool ipv6, __u8 protocol)
 {
-	return (ipv6 || *(const __u8 *)ip == 0x45) && protocol_of(ip, ipv6) == protocol;
-}
-
-/* Whether a frame has the headers before its packet that the plan requires. Sets the ends of its tunnel. */
-static __always_inline bool parse_outer(const struct ethhdr *eth, int outer, const bool ipv6,
-					struct received_frame *frame)
-{
-	const void *ip = eth + 1;
-
-	if (!outer)
-		return ether_type(eth) == ip_type(ipv6);
-	frame->tunnel_source = source_of(ip, true);
-	frame->tunnel_destination = destination_of(ip, true);
-	return ether_type(eth) == ip_type(true) && protocol_of(ip, true) == IPPROTO_IPIP;
-}
-
-/* Whether the length in the outer header, if there is one, is `octets`. */
-static __always_inline bool outer_length_is(const struct ethhdr *eth, int outer, int octets)
-{
-	return !outer || packet_octets(eth + 1, true) == outer + octets;
+	return (ipv6 || *(const __u8 *)ip == IPV4_PLAIN) && protocol_of(ip, ipv6) == protocol;
 }
 
 /* Whether the checksum of the header is right: IPv6 has none. */
@@ -179,42 +123,55 @@ static __always_inline bool parse(const enum frame_kind kind, const bool ipv6, v
 				  const volatile struct form *form, struct received_frame *frame)
 {
 	const bool lettered = kind == FRAME_UDP && form->lettered;
-	int outer = ipv6 ? 0 : plan.side[link].outer, octets, rest, after_tag, added;
-	void *eth = data, *ip = data + outer + ETH_HLEN;
-	struct transport *transport = ip + ip_octets(ipv6);
+	int outer = ipv6 ? 0 : plan.side[link].outer, octets, rest, added;
+	void *eth = data, *tunnel = data + ETH_HLEN, *ip = tunnel + outer, *header = ip + ip_octets(ipv6);
+	void *payload = header + header_octets(kind), *after_tag;
 	__u64 addresses, sum;
 	bool unchecked;
 
 	data += outer;
-	if (data + up_to_tag(kind, ipv6) > end || !parse_outer(eth, outer, ipv6, frame) ||
-	    !is_packet(ip, ipv6, transport_protocol(kind, ipv6)) || !transport_is(kind, transport, form) ||
-	    !has_tag(kind, transport, end, lettered))
+	after_tag = data + up_to_tag(kind, ipv6);
+	if (after_tag > end || ether_type(eth) != ip_type(ipv6 || outer) ||
+	    (outer && protocol_of(tunnel, true) != IPPROTO_IPIP) ||
+	    !is_packet(ip, ipv6, transport_protocol(kind, ipv6)) || !transport_is(kind, header, form) ||
+	    (lettered && payload + UP_TO_LETTERS > end))
 		return false;
-	parse_transport(kind, frame, transport, form, lettered);
+	parse_transport(kind, frame, header, form, lettered);
 	octets = length_of(frame->size, &frame->tag, form, link)->octets - outer;
+	if (outer) {
+		frame->tunnel_source = source_of(tunnel, true);
+		frame->tunnel_destination = destination_of(tunnel, true);
+	}
 	frame->source = source_of(ip, ipv6);
 	frame->destination = destination_of(ip, ipv6);
 	added = added_octets(kind, packet_octets(ip, ipv6) + ETH_HLEN - octets);
 	rest = octets + added - ETH_HLEN - ip_octets(ipv6);
-	if (data + octets > end || (added && !has_octets(data, end, octets + added - ETH_HLEN)) ||
-	    packet_octets(ip, ipv6) != octets + added - ETH_HLEN || !transport_length_is(kind, transport, rest) ||
-	    !outer_length_is(eth, outer, octets - ETH_HLEN)) {
-		frame->other = lettered && header_intact(ip, ipv6) && has_octets(data, end, packet_octets(ip, ipv6)) &&
-			       transport_length_is(kind, transport, packet_octets(ip, ipv6) - ip_octets(ipv6));
+	if (data + octets > end || (added && (long)end - (long)data < octets + added) ||
+	    packet_octets(ip, ipv6) != octets + added - ETH_HLEN || !transport_length_is(kind, header, rest) ||
+	    (outer && packet_octets(tunnel, true) != outer + octets - ETH_HLEN)) {
+		frame->other = lettered && header_intact(ip, ipv6) &&
+			       (long)end - (long)data >= ETH_HLEN + packet_octets(ip, ipv6) &&
+			       transport_length_is(kind, header, packet_octets(ip, ipv6) - ip_octets(ipv6));
 		return true;
 	}
 	addresses = ipv6 ? sum_words(ip + offsetof(struct ipv6hdr, saddr), 32)
 			 : sum_words(ip + offsetof(struct iphdr, saddr), 8);
-	after_tag = octets - up_to_tag(kind, ipv6);
-	sum = transport_sum(kind, transport, ipv6, rest, addresses) +
-	      (lettered ? received_message_sum(data + up_to_tag(kind, ipv6), after_tag)
-			: received_padding_sum(data + up_to_tag(kind, ipv6), after_tag));
+	sum = sum_words(header, header_octets(kind) + tag_octets(kind));
+	if (has_pseudo_header(kind, ipv6))
+		sum += addresses + bpf_htons(rest) + bpf_htons(transport_protocol(kind, ipv6));
+	octets -= up_to_tag(kind, ipv6);
+	sum += received_sum(after_tag, octets);
 	if (may_add(kind))
-		sum += added_sum(data + octets, end, added);
-	unchecked = transport_unchecked(kind, transport);
+		sum += added_sum(after_tag + octets, end, added);
+	unchecked = kind == FRAME_UDP && !((struct udphdr *)header)->check;
 	frame->unchecked = ipv6 && plan.accept_zero_checksum && unchecked;
 	frame->intact = header_intact(ip, ipv6) && (unchecked ? !ipv6 || frame->unchecked : fold(sum) == 0xffff);
-	check_content(kind, frame, transport, form, lettered, octets - up_to_payload(kind, ipv6), added);
+	if (is_tcp(kind))
+		frame->other = frame->intact && !tcp_numbers_match(kind, header, frame->tag.connection);
+	else if (lettered)
+		frame->other = frame->intact &&
+			       (!content_matches(payload, &frame->tag, &form->content, octets + tag_octets(kind)) ||
+				(may_add(kind) && !((const __u32 *)payload)[2] != !added));
 	return true;
 }
 
@@ -226,4 +183,22 @@ static __always_inline bool parse_as(const enum frame_kind kind, void *data, voi
 
 	return plan.side[as].family == FAMILY_IPV4 ? parse(kind, false, data, end, as, form, frame)
 						   : parse(kind, true, data, end, as, form, frame);
+}
+
+/* The kind of the plan's segments that have these flags and arrive at `side`; FRAME_UDP: none has. */
+static __always_inline enum frame_kind tcp_kind(void *data, void *end, const int side, const int as)
+{
+	const volatile struct side_plan *form_side = &plan.side[as];
+	const __be32 *from = data + form_side->outer + ETH_HLEN + ip_octets(form_side->family == FAMILY_IPV6);
+
+	if ((void *)(from + TCP_FLAGS_WORD + 1) > end)
+		return FRAME_UDP;
+#pragma unroll
+	for (enum frame_kind kind = FRAME_SYN; kind <= FRAME_DATA_UP; kind++) {
+		if (tcp_sender(kind) == side || !tcp_message(kind)->streams ||
+		    !transport_is(kind, from, &tcp_message(kind)->form[as]))
+			continue;
+		return kind == FRAME_ACK && is_last_ack(from) ? FRAME_LAST_ACK : kind;
+	}
+	return FRAME_UDP;
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * Content after the transport header: the tag and padding, or a DNS message (RFC 1035 section 4) with the tag in the
- * queried name. The plan contains the message; this file knows only the tag's place in it.
+ * Content after the transport header, and its size: the tag and padding, or a DNS message (RFC 1035 section 4) with the
+ * tag in the queried name. The plan contains the message; this file knows only the tag's place in it.
  */
 #pragma once
 
+#define ONE_SIZE      MOST_SIZES
 #define UP_TO_LETTERS (LETTERS_AT + 2 * TAG_OCTETS)
 #define LETTER_A      0x6161616161616161ULL
 #define LOW_HALVES    0x000f000f000f000fULL
 #define NO_LETTERS    0xf0f0f0f0f0f0f0f0ULL
 #define LOWER_CASE    0x2020202020202020ULL
+/* The product with eight bits has one of them in each eighth bit, in reverse order. */
+#define EACH_NINTH_BIT 0x8040201008040201ULL
 /* Fractions of irrational numbers, times 2^32. */
 #define MULTIPLES_OF_ROOT2	  0x6a09e667U
 #define MULTIPLES_OF_GOLDEN_RATIO 0x9e3779b9U
@@ -18,10 +21,7 @@
 #define CASE_TIME_AT		  8
 #define CASE_SEQUENCE_AT	  25
 
-/*
- * Two letters per octet, from a to p, the upper four bits first, as in RFC 1001 section 14.1. Every DNS server accepts
- * such names.
- */
+/* Two letters per octet, a to p, the upper four bits first (RFC 1001 section 14.1): each DNS server accepts them. */
 static __always_inline __u64 letters_of(__u32 word)
 {
 	__u64 spread = word;
@@ -101,19 +101,12 @@ static __always_inline __u64 cases_for(const struct tag *tag)
 /* Set the bit of upper case in eight letters, by the bits of an octet, and the other way round. */
 static __always_inline __u64 spread_cases(__u64 octet)
 {
-	octet = (octet | octet << 28) & 0x0000000f0000000fULL;
-	octet = (octet | octet << 14) & 0x0003000300030003ULL;
-	octet = (octet | octet << 7) & 0x0101010101010101ULL;
-	return octet << 5;
+	return bpf_cpu_to_be64((octet * EACH_NINTH_BIT >> 7 & LOWER_CASE >> 5) << 5);
 }
 
 static __always_inline __u64 gathered_cases(__u64 letters)
 {
-	__u64 octet = (letters & LOWER_CASE) >> 5 ^ LOWER_CASE >> 5;
-
-	octet = (octet | octet >> 7) & 0x0003000300030003ULL;
-	octet = (octet | octet >> 14) & 0x0000000f0000000fULL;
-	return (octet | octet >> 28) & 0xff;
+	return bpf_cpu_to_be64((~letters & LOWER_CASE) >> 5) * EACH_NINTH_BIT >> 56;
 }
 
 /* The tag of a query for a connection's name. A name of the other kind, or in another case, is none of this trial. */
@@ -143,10 +136,7 @@ static __always_inline __u64 content_word(const volatile struct content *content
 	return content->words[word] ^ (plan.aaaa_below ? content->other[word] & others : 0);
 }
 
-/*
- * Returns the checksum sum of identifier and letters, which differ between frames. The letters begin at an odd offset,
- * so their sum is shifted by one octet.
- */
+/* Returns the checksum sum of what differs between frames. That of letters is shifted: they begin at an odd offset. */
 static __always_inline __u64 put_letters(void *to, const struct tag *tag, const volatile struct content *content,
 					 int octets)
 {
@@ -155,11 +145,10 @@ static __always_inline __u64 put_letters(void *to, const struct tag *tag, const 
 	struct tag name = *tag;
 	const __u32 *from = (const void *)&name;
 	__u64 others = -has_aaaa(tag);
-	__u32 last, mark;
 
 	if (plan.cached_below)
 		name_connection(&name, connections);
-	mark = sealed_mark(&name);
+	name.mark = sealed_mark(&name);
 #pragma unroll
 	for (int word = 0; word < CONTENT_WORDS; word++) {
 		if (is_all_letters(word))
@@ -169,19 +158,20 @@ static __always_inline __u64 put_letters(void *to, const struct tag *tag, const 
 		else if (8 * word + 4 <= octets)
 			*(__u32 *)(to + 8 * word) = content_word(content, word, others);
 	}
-	for (int word = 0; word < TAG_OCTETS / 4; word++) {
-		letters = letters_of(word ? from[word] : mark);
+	for (int word = 0; word <= TAG_OCTETS / 4; word++) {
+		letters = letters_of(from[word]);
 		if (plan.cached_below)
 			letters ^= spread_cases(cases >> 8 * word & 0xff);
-		*(__u64 *)(to + LETTERS_AT + 8 * word) = letters;
-		sum += (__u32)letters + (letters >> 32);
+		sum += (__u32)letters;
+		if (word < TAG_OCTETS / 4) {
+			*(__u64 *)(to + LETTERS_AT + 8 * word) = letters;
+			sum += letters >> 32;
+		} else {
+			*(__u32 *)(to + UP_TO_LETTERS - 4) = letters;
+		}
 	}
-	last = letters_of(name.sent_high);
-	if (plan.cached_below)
-		last ^= spread_cases(cases >> 32 & 0xf);
-	*(__u32 *)(to + UP_TO_LETTERS - 4) = last;
 	*(__u16 *)to = identifier_of(tag);
-	return ((sum + last) << 8) + identifier_of(tag) + (plan.aaaa_below ? content->other_sum & others : 0);
+	return (sum << 8) + identifier_of(tag) + (plan.aaaa_below ? content->other_sum & others : 0);
 }
 
 static __always_inline __u64 put_plain(void *to, const struct tag *tag, int octets)
@@ -198,10 +188,7 @@ static __always_inline __u64 put_plain(void *to, const struct tag *tag, int octe
 	return (__u64)mark + from[1] + from[2] + from[3] + tag->sent_high;
 }
 
-/*
- * Returns the checksum sum of what form->transport_sum does not contain. The caller has checked that the frame has
- * `octets` octets from `to` on.
- */
+/* Returns the checksum sum of what form->transport_sum lacks. The caller has checked that the frame has the octets. */
 static __always_inline __u64 put_payload(const enum frame_kind kind, void *to, const struct tag *tag,
 					 const volatile struct form *form, int octets)
 {
@@ -213,10 +200,7 @@ static __always_inline __u64 put_payload(const enum frame_kind kind, void *to, c
 						   : put_plain(to, tag, octets);
 }
 
-/*
- * Reads the tag from a DNS message. A name in another form results in mark 0, which no trial has. The caller has
- * checked that the frame contains all letters.
- */
+/* A name in another form results in mark 0, which no trial has. The caller has checked that the letters are there. */
 static __always_inline void parse_letters(struct tag *tag, const void *from)
 {
 	__u32 *words = (void *)tag;
@@ -242,12 +226,8 @@ static __always_inline void parse_letters(struct tag *tag, const void *from)
 
 static __always_inline void copy_sealed_tag(struct tag *to, const struct tag *from)
 {
-	const __u32 *words = (const void *)from;
-
-	((__u32 *)to)[0] = words[0];
-	((__u32 *)to)[1] = words[1];
-	((__u32 *)to)[2] = words[2];
-	((__u32 *)to)[3] = words[3];
+	for (int word = 0; word < TAG_OCTETS / 4; word++)
+		((__u32 *)to)[word] = ((const __u32 *)from)[word];
 	to->sent_high = from->sent_high;
 	to->mark = sealed_mark(to);
 }
@@ -270,4 +250,38 @@ static __always_inline bool content_matches(const void *from, const struct tag *
 			difference |= (*(const __u32 *)(from + 8 * word) ^ expected) & (__u32)content->mask[word];
 	}
 	return !difference;
+}
+
+static __always_inline int sender_of(const struct tag *tag)
+{
+	return (tag->kind & STREAM_MASK) == PHASE2_RESPONDER ? RESPONDER : INITIATOR;
+}
+
+/*
+ * The number of a frame's size; ONE_SIZE: it has that of its form. A frame's number in its stream, which its tag has,
+ * decides its size, so the receiver knows the size that it must have. Each cycle of the mix starts at another place, so
+ * that evenly spaced frames, such as those that are timed, have all sizes.
+ */
+static __always_inline __u32 size_of(const enum frame_kind kind, const struct tag *tag)
+{
+	const volatile struct size_mix *mix;
+	__u32 size = 0, place;
+	__u64 number, start;
+
+	if (is_untagged(kind) || !plan.sized || !(plan.sized >> (tag->kind & STREAM_MASK) & 1))
+		return ONE_SIZE;
+	mix = &plan.sizes[sender_of(tag)];
+	number = number_of(tag);
+	start = draw(number / mix->of, plan.draw_key ^ 0x2545f491, mix->of);
+	place = (number % mix->of * mix->step + start) % mix->of;
+	/* On each way to its end the verifier knows the number, and with it the length. */
+	for (; size < MOST_SIZES - 1 && place >= mix->below[size]; size++)
+		barrier_var(size);
+	return size;
+}
+
+static __always_inline const volatile struct length *length_of(__u32 size, const struct tag *tag,
+							       const volatile struct form *form, const int link)
+{
+	return size < MOST_SIZES ? &plan.sizes[sender_of(tag)].length[link][size] : &form->length;
 }

@@ -1,61 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * All types and numbers that the frame programs and the engine share. The Rust side is generated from this file at
- * build time. Addresses and ports are in host byte order, times in ns of CLOCK_MONOTONIC, lengths in octets without
- * FCS.
+ * All types and numbers that frame programs and engine share. The Rust side is generated from this file at build time.
+ * Addresses and ports are in host byte order, times in ns of CLOCK_MONOTONIC, lengths in octets without FCS.
  */
 #pragma once
 
 /* Numbers for both sides. Enumerators, because the Rust side is generated from types and macros leave none. */
 enum constant {
 	MAX_SENDERS = 64,
-	/* The state table consists of pieces, which several threads allocate and zero in parallel. */
-	MAX_PIECES = 512,
-	/* Octets per connection in the state table; see table.h. */
+	MAX_PIECES = 512, /* of the state table, which several threads allocate and zero in parallel */
+	/* Octets of the state table per connection; see table.h. */
 	ENTRY4_OCTETS = 8,
 	ENTRY6_OCTETS = 24,
 	/* A duplicate is recognized unless more than 2^21 later frames of its stream have arrived before it. */
 	WINDOW_WORDS = 65536,
 	WORD_FRAMES = 32,
-	/* Words with lost frames that are recorded after they have left the window. */
-	LOST_WORDS = 65536,
-	/* Recorded stalls per sender and phase. */
-	MOST_STALLS = 4096,
-	/* Frames of a stream whose delays are kept, to compute differences between neighbours. */
-	RECENT_FRAMES = 4096,
+	LOST_WORDS = 65536,   /* words with lost frames that are recorded after they have left the window */
+	MOST_STALLS = 4096,   /* recorded ones per sender and phase */
+	RECENT_FRAMES = 4096, /* of a stream, whose delays are kept to compute differences between neighbours */
 	/* Delays: 128 buckets per octave (relative width <= 1/128), exact below 128 ns, up to 2^40 ns. */
 	DELAY_BITS = 40,
 	DELAY_SUB_BITS = 7,
 	DELAY_BUCKETS = (DELAY_BITS - DELAY_SUB_BITS + 1) << DELAY_SUB_BITS,
 	/* Resolution of sending times is 2^-20 ns: a schedule of 10^9 frames is off by less than 1 ms in total. */
 	DUE_FRACTION = 20,
-	/* Frames of a schedule whose four tuples are computed together. */
-	FRAMES_AHEAD = 16,
-	/* RFC 2544 C.2.6.4; each router decrements it. */
-	TEST_TTL = 10,
+	FRAMES_AHEAD = 16, /* frames of a schedule whose four tuples are computed together */
+	TEST_TTL = 10,	   /* RFC 2544 C.2.6.4; each router decrements it */
 	/* Octets of struct tag in a frame, after the UDP header: all that a 64-octet IPv4 frame has room for. */
 	TAG_OCTETS = 18,
-	/* Messages of a connection. */
-	MOST_MESSAGES = 9,
-	/* Sizes that the frames of one direction may have. */
-	MOST_SIZES = 8,
-	/* VLAN tags of a frame. */
-	MOST_VLANS = 2,
-	/* 32-bit words of the longest header after IP. */
-	HEADER_WORDS = 10,
-	/* 64-bit words of the longest DNS message, a response with an IPv6 address. */
-	CONTENT_WORDS = 12,
-	/* Offset of the tag in a DNS message, where it is written as letters of four bits each. */
-	LETTERS_AT = 13,
-	/* A key for each 32-bit word of a four tuple that varies, and one more. */
-	MARK_KEYS = 6,
-	/* Keys of the seal of a tag; see seal.h. */
-	SEAL_KEYS = 4,
+	MOST_MESSAGES = 9,  /* of a connection */
+	MOST_SIZES = 8,	    /* of the frames of one direction */
+	MOST_VLANS = 2,	    /* tags of a frame */
+	HEADER_WORDS = 10,  /* of 32 bits, of the longest header after IP */
+	CONTENT_WORDS = 12, /* of 64 bits, of the longest DNS message, a response with an IPv6 address */
+	LETTERS_AT = 13,    /* octets before the tag in a DNS message, which is written as letters of four bits each */
+	MARK_KEYS = 6,	    /* one for each 32-bit word of a four tuple that varies, and one more */
+	SEAL_KEYS = 4,	    /* of the seal of a tag; see mark.h */
 	/* Lower bits of a tag's kind hold the stream, the others the sender. */
 	STREAM_BITS = 2,
 	STREAM_MASK = (1 << STREAM_BITS) - 1,
-	/* Bits of a connection's index; the next bit marks background frames. */
-	CONNECTION_BITS = 31,
+	CONNECTION_BITS = 31, /* of a connection's index; the next bit marks background frames */
 };
 
 enum side { INITIATOR = 0, RESPONDER = 1, SIDES = 2 };
@@ -102,7 +86,7 @@ enum reading { READING_PSEUDORANDOM = 0, READING_INCREASING = 1, READING_ONCE = 
 
 /* Identifies a test frame. Its first TAG_OCTETS are in the frame, in little-endian order. */
 struct tag {
-	/* From the trial and the four tuple expected on arrival; see mark.h. In the frame under a seal; see seal.h. */
+	/* From the trial and the four tuple expected on arrival; see mark.h. In the frame under a seal. */
 	__u32 mark;
 	__u32 connection; /* index, 0 to N-1 */
 	__u32 sequence;	  /* within its stream and sender, modulo 2^32 */
@@ -143,7 +127,7 @@ struct permutation {
 	__u64 rows;
 	struct divisor columns;
 	__u32 key[3];
-	__u32 unused;
+	__u32 inverse; /* 1: of the permutation with these keys from the last to the first */
 };
 
 /* Timed frames of a stream: from, from + every, ..., at most `frames` of them. */
@@ -193,7 +177,8 @@ struct size_mix {
 /* A frame of a connection. */
 struct message {
 	__u32 streams;	/* of whose connections it is a part, a bit each; 0: not sent in this trial */
-	__u32 followed; /* 1: its receiver sends the next message at once */
+	__u16 stream;	/* the first of them */
+	__u16 followed; /* 1: its receiver sends the next message at once */
 	/* TCP: relative to the initial sequence numbers of the sender and of its peer. */
 	__u32 sequence, acknowledgment;
 	struct form form[SIDES];
@@ -227,11 +212,13 @@ struct customer_edges {
 	__u32 first_address;
 	__u32 suffix_mask; /* of the IPv4 address, without the rule IPv4 prefix */
 	__u32 first_psid;
-	/* Lengths in bits. */
-	__u32 psid_offset;  /* a */
-	__u32 psid_length;  /* k */
+	/* Of a port: its first bits, a, are not all 0, and its PSID is followed by so many. */
+	__u32 offset_shift; /* 16 - a; 16: there are none */
+	__u32 psid_shift;
+	__u32 psid_length;  /* bits, k */
 	__u32 suffix_shift; /* of the embedded address bits in the upper half */
 	__u32 tested;	    /* 1: the device is the edges; edge i is that of the Initiator's address i */
+	__u32 unused;
 };
 
 /* Conditions of phase 2 beside its rates; all zero: none. */
@@ -257,7 +244,6 @@ struct plan {
 	__u32 mark;
 	enum order order;
 	enum reading reading;
-	enum transport_kind transport;
 	__u32 stamped;	     /* 1: every frame carries its own sending time */
 	__u32 record_delays; /* bit per stream */
 	__u32 source_translated;
@@ -285,8 +271,9 @@ struct plan {
 	 * because phase 1 writes it in the order of opening.
 	 */
 	__u32 opens_permuted;
-	__u32 churn; /* 1: phase 2 opens connections, too, and the oldest leave */
-	__u32 flood; /* 1: the host after the last source address opens further ones */
+	__u32 closes; /* bit per stream: its frames close connections */
+	__u32 churn;  /* 1: phase 2 opens connections, too, and the oldest leave */
+	__u32 flood;  /* 1: the host after the last source address opens further ones */
 	/* Of the Initiator's frames at the Responder: 1: source address and port are known in advance. */
 	__u32 source_known;
 	__u32 set_known; /* 1: source address and port set are known in advance, but not the port */
@@ -319,6 +306,7 @@ struct plan {
 	__u64 space; /* number of four tuples in the ranges */
 	struct permutation tuples;
 	struct permutation readings;
+	struct permutation openings; /* the inverse of `tuples` */
 	struct addresses pool;
 	struct customer_edges edges;
 	struct sampling sampling[STREAMS];
@@ -337,18 +325,11 @@ struct control {
 	__u32 generator_id; /* program id, to recognize its failed redirects */
 	__u32 port_ifindex[SIDES];
 	__u32 port_netns[SIDES]; /* inode number of the namespace */
-	__u32 unused;
+	/* Of the frames that are only redirected: the side of the first, 1 if sides alternate, and how many were. */
+	__u32 redirect_first, redirect_both, redirected;
 	/* ns; frames sent earlier are not of this phase, although it numbers its frames as theirs. 0: it does not */
 	__u64 since;
 	__u64 done[MAX_SENDERS]; /* set by a sender after its last frame */
-};
-
-/* Output ports of the redirect floor. */
-struct floor_ports {
-	__u32 first; /* side of the first frame */
-	__u32 both;  /* 1: sides alternate */
-	__u32 frame; /* frames so far */
-	__u32 unused;
 };
 
 /* A frame's connection, and the position of its four tuple. */
@@ -418,29 +399,28 @@ struct stalls {
 	struct stall list[MOST_STALLS];
 };
 
+/* So many values, their range, and their sum. */
+struct values {
+	__u64 count;
+	__s64 minimum;
+	__s64 maximum;
+	__s64 sum;
+};
+
 /* Raw counts of one stream; trial/result-1.schema.json defines the words. */
 struct tally {
 	__u64 received;
 	__u64 duplicates;
 	__u64 reordered;
-	__u64 late;
 	__u64 damaged;
 	__u64 untranslated;
 	__u64 mistranslated;
-	__u64 delays;
-	__u64 negative;
-	__s64 delay_minimum;
-	__s64 delay_maximum;
-	__s64 delay_sum;
-	__s64 late_minimum; /* delays of late frames */
-	__s64 late_maximum;
-	__s64 late_sum;
-	__u64 background; /* part of received */
-	__u64 pairs;
-	__s64 variation_minimum;
-	__s64 variation_maximum;
-	__u64 followed[MOST_MESSAGES]; /* correct ones that a reaction follows; received then counts the last reaction
-					*/
+	struct values late; /* delays of late frames */
+	struct values delays;
+	__u64 negative; /* part of delays */
+	struct values variations;
+	__u64 background;	       /* part of received */
+	__u64 followed[MOST_MESSAGES]; /* correct ones that a reaction follows; received counts the last reaction */
 	__u64 wrong[MOST_MESSAGES];    /* intact, but with other content; not part of received */
 	__u64 zero_checksums;	       /* part of received: over IPv6 with a UDP checksum of 0 */
 	__u64 asked;		       /* queries of the device while the stream's frames are under way */

@@ -10,7 +10,6 @@
  */
 #include <linux/pkt_cls.h>
 #include "common.h"
-#include "address.h"
 
 #define IPV4_WHOLE     0x4000 /* don't fragment */
 #define ICMP_ECHO      8
@@ -29,16 +28,10 @@ enum technology {
 	LW4O6 = 2,
 };
 
-/* The provider's end (MAP BR, lwAFTR) or the customer's (MAP CE, tunnel of the lwB4). */
-enum role {
-	BORDER_RELAY = 0,
-	CUSTOMER_EDGE = 1,
-};
-
 /* Set by natgauge-softwire before loading. Lengths in bits. */
 const volatile struct softwire {
 	enum technology technology;
-	enum role role;
+	__u32 edge;	   /* 1: the customer's end (MAP CE, tunnel of the lwB4); 0: the provider's (MAP BR, lwAFTR) */
 	__u8 psid_offset;  /* a */
 	__u8 psid_length;  /* k */
 	__u8 ea_length;	   /* of the embedded address bits; MAP only */
@@ -155,23 +148,22 @@ static __always_inline __u32 extracted(struct address a)
 	return softwire.relay_length == 96 ? a.low : a.high << left | a.low >> ((56 - left) & 63);
 }
 
-/* Set `out` to the IPv6 address of the subscriber with this address and port; false where there is none. */
-static __always_inline bool subscriber(__u32 address, __u16 port, struct address *out)
+/* Set `out` to the IPv6 address of the flow's subscriber, its source or destination. Returns 0, or the verdict. */
+static __always_inline int find_subscriber(const struct flow *flow, bool is_source, struct address *out)
 {
-	__s32 psid = psid_of(port);
+	__s32 psid = psid_of(is_source ? flow->source_port : flow->destination_port);
+	struct binding_key key = { .address = is_source ? flow->source : flow->destination, .psid = psid };
 	const struct address *bound;
-	struct binding_key key;
 
 	if (psid < 0)
-		return false;
+		return DROP(no_subscriber);
 	if (softwire.technology != LW4O6)
-		return map_address(address, psid, out);
-	key = (struct binding_key){ .address = address, .psid = psid };
+		return map_address(key.address, psid, out) ? 0 : DROP(no_subscriber);
 	bound = bpf_map_lookup_elem(&bindings, &key);
 	if (!bound)
-		return false;
+		return DROP(no_subscriber);
 	*out = *bound;
-	return true;
+	return 0;
 }
 
 /* Read ports or echo identifier at an offset of the frame; false when it has none. */
@@ -250,61 +242,55 @@ static __always_inline int wrap(struct __sk_buff *skb, const struct iphdr *ip, s
 	return COUNTED(wrapped, TC_ACT_OK);
 }
 
-/* Correct the transport checksum at `transport` for a changed pseudo header. */
-static __always_inline int correct_checksum(struct __sk_buff *skb, __u32 transport, __u8 protocol, __s64 difference)
-{
-	if (protocol == IPPROTO_UDP)
-		return bpf_l4_csum_replace(skb, transport + offsetof(struct udphdr, check), 0, difference,
-					   BPF_F_PSEUDO_HDR | BPF_F_MARK_MANGLED_0);
-	return bpf_l4_csum_replace(skb,
-				   transport + (protocol == IPPROTO_TCP ? offsetof(struct tcphdr, check)
-									: offsetof(struct icmp6hdr, icmp6_cksum)),
-				   0, difference, BPF_F_PSEUDO_HDR);
-}
-
-/* Only ICMPv6 has a pseudo header in its checksum. The difference to ICMP is that whole header and the type. */
-struct icmp_pseudo {
-	struct in6_addr source;
-	struct in6_addr destination;
-	__be32 octets;
-	__be32 next;
+/*
+ * What differs between the families in the checksum of a transport: for UDP and TCP the addresses. ICMPv6 has the whole
+ * pseudo header in it, and ICMP none; their types differ, too.
+ */
+struct covered {
+	struct in6_addr source, destination;
+	__be32 octets, next;
 	__be32 type; /* at its place in a 16-bit word */
 };
 
-static __always_inline __s64 icmp_difference(const struct ipv6hdr *ip6, __u8 icmp, __u8 icmpv6, bool to_ipv6)
+/* Put the other family's header in place of that of a packet, and correct the ICMP type and the checksum behind it. */
+static __always_inline int translate(struct __sk_buff *skb, const struct iphdr *ip, const struct ipv6hdr *ip6,
+				     __u8 icmp_type, const bool to_ipv6)
 {
-	struct icmp_pseudo six = { .source = ip6->saddr,
-				   .destination = ip6->daddr,
-				   .octets = bpf_htonl(bpf_ntohs(ip6->payload_len)),
-				   .next = bpf_htonl(IPPROTO_ICMPV6),
-				   .type = bpf_htonl((__u32)icmpv6 << 24) };
-	struct icmp_pseudo four = { .type = bpf_htonl((__u32)icmp << 24) };
+	const __u32 octets = to_ipv6 ? sizeof(*ip6) : sizeof(*ip), transport = ETH_HLEN + octets;
+	const __u16 ethertype = to_ipv6 ? ETH_P_IPV6 : ETH_P_IP;
+	bool icmp = ip->protocol == IPPROTO_ICMP, udp = ip->protocol == IPPROTO_UDP;
+	bool request = icmp_type == (to_ipv6 ? ICMP_ECHO : ICMPV6_ECHO_REQUEST);
+	__u8 type4 = request ? ICMP_ECHO : ICMP_ECHOREPLY, type6 = request ? ICMPV6_ECHO_REQUEST : ICMPV6_ECHO_REPLY;
+	struct covered four = {}, six = { .source = ip6->saddr, .destination = ip6->daddr };
+	__u32 check = transport + (udp ? offsetof(struct udphdr, check) : offsetof(struct tcphdr, check));
+	__s64 difference;
 
-	if (to_ipv6)
-		return bpf_csum_diff((void *)&four, sizeof(four), (void *)&six, sizeof(six), 0);
-	return bpf_csum_diff((void *)&six, sizeof(six), (void *)&four, sizeof(four), 0);
-}
-
-/* Put a header of the other family, and correct the ICMP type and the checksum behind it. */
-static __always_inline int put_header(struct __sk_buff *skb, __u16 ethertype, const void *header, const __u32 octets,
-				      __u8 protocol, __u8 icmp_type, __s64 difference)
-{
-	__u32 transport = ETH_HLEN + octets;
-
-	return bpf_skb_change_proto(skb, bpf_htons(ethertype), 0) ||
-	       bpf_skb_store_bytes(skb, ETH_HLEN, header, octets, 0) || put_ethertype(skb, ethertype) ||
-	       (protocol == IPPROTO_ICMP && bpf_skb_store_bytes(skb, transport, &icmp_type, sizeof(icmp_type), 0)) ||
-	       correct_checksum(skb, transport, protocol, difference);
+	if (icmp) {
+		check = transport + offsetof(struct icmp6hdr, icmp6_cksum);
+		six.octets = bpf_htonl(bpf_ntohs(ip6->payload_len));
+		six.next = bpf_htonl(IPPROTO_ICMPV6);
+		six.type = bpf_htonl((__u32)type6 << 24);
+		four.type = bpf_htonl((__u32)type4 << 24);
+	} else {
+		four.source.in6_u.u6_addr32[0] = ip->saddr;
+		four.destination.in6_u.u6_addr32[0] = ip->daddr;
+	}
+	difference = to_ipv6 ? bpf_csum_diff((void *)&four, sizeof(four), (void *)&six, sizeof(six), 0)
+			     : bpf_csum_diff((void *)&six, sizeof(six), (void *)&four, sizeof(four), 0);
+	if (bpf_skb_change_proto(skb, bpf_htons(ethertype), 0) ||
+	    bpf_skb_store_bytes(skb, ETH_HLEN, to_ipv6 ? (void *)ip6 : (void *)ip, octets, 0) ||
+	    put_ethertype(skb, ethertype) ||
+	    (icmp && bpf_skb_store_bytes(skb, transport, to_ipv6 ? &type6 : &type4, 1, 0)) ||
+	    bpf_l4_csum_replace(skb, check, 0, difference, BPF_F_PSEUDO_HDR | (udp ? BPF_F_MARK_MANGLED_0 : 0)))
+		return DROP(failed);
+	return to_ipv6 ? COUNTED(wrapped, TC_ACT_OK) : COUNTED(unwrapped, TC_ACT_OK);
 }
 
 static __always_inline int translate_to_6(struct __sk_buff *skb, const struct iphdr *ip, const struct flow *flow,
 					  struct address source, struct address destination)
 {
-	bool icmp = flow->protocol == IPPROTO_ICMP;
-	__u8 icmpv6 = flow->icmp_type == ICMP_ECHO ? ICMPV6_ECHO_REQUEST : ICMPV6_ECHO_REPLY;
-	struct ipv6hdr ip6 = header6(ip, bpf_ntohs(ip->tot_len) - sizeof(*ip), icmp ? IPPROTO_ICMPV6 : flow->protocol,
-				     ip->ttl, source, destination);
-	__s64 difference;
+	__u8 next = flow->protocol == IPPROTO_ICMP ? IPPROTO_ICMPV6 : flow->protocol;
+	struct ipv6hdr ip6 = header6(ip, bpf_ntohs(ip->tot_len) - sizeof(*ip), next, ip->ttl, source, destination);
 	__be16 check;
 
 	if (ip->ihl != 5)
@@ -316,13 +302,7 @@ static __always_inline int translate_to_6(struct __sk_buff *skb, const struct ip
 		if (!check)
 			return DROP(no_checksum);
 	}
-	if (icmp)
-		difference = icmp_difference(&ip6, flow->icmp_type, icmpv6, true);
-	else
-		difference = bpf_csum_diff((void *)&ip->saddr, 8, (void *)&ip6.saddr, 32, 0);
-	if (put_header(skb, ETH_P_IPV6, &ip6, sizeof(ip6), flow->protocol, icmpv6, difference))
-		return DROP(failed);
-	return COUNTED(wrapped, TC_ACT_OK);
+	return translate(skb, ip, &ip6, flow->icmp_type, true);
 }
 
 static __always_inline int translate_to_4(struct __sk_buff *skb, const struct ipv6hdr *ip6, const struct flow *flow)
@@ -339,27 +319,18 @@ static __always_inline int translate_to_4(struct __sk_buff *skb, const struct ip
 			    .protocol = flow->protocol,
 			    .saddr = bpf_htonl(flow->source),
 			    .daddr = bpf_htonl(flow->destination) };
-	__u8 type = flow->icmp_type == ICMPV6_ECHO_REQUEST ? ICMP_ECHO : ICMP_ECHOREPLY;
-	__s64 difference, sum = bpf_csum_diff(NULL, 0, (void *)&ip, sizeof(ip), 0);
 
-	sum = (sum & 0xffff) + ((__u32)sum >> 16);
-	ip.check = ~(sum + (sum >> 16));
-	if (flow->protocol == IPPROTO_ICMP)
-		difference = icmp_difference(ip6, type, flow->icmp_type, false);
-	else
-		difference = bpf_csum_diff((void *)&ip6->saddr, 32, (void *)&ip.saddr, 8, 0);
-	if (put_header(skb, ETH_P_IP, &ip, sizeof(ip), flow->protocol, type, difference))
-		return DROP(failed);
-	return COUNTED(unwrapped, TC_ACT_OK);
+	ip.check = ~fold(sum_words(&ip, sizeof(ip)));
+	return translate(skb, &ip, ip6, flow->icmp_type, false);
 }
 
 /* Outgoing IPv4: the subscriber is the source at the customer's end, the destination at the provider's. */
 SEC("tc")
 int softwire_out(struct __sk_buff *skb)
 {
-	bool edge = softwire.role == CUSTOMER_EDGE, translates = softwire.technology == MAP_T;
+	bool edge = softwire.edge, translates = softwire.technology == MAP_T;
 	__u32 longer = translates ? sizeof(struct ipv6hdr) - sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-	struct address own, far, source, destination;
+	struct address own, far;
 	struct flow flow;
 	struct iphdr ip;
 	int refused;
@@ -367,28 +338,24 @@ int softwire_out(struct __sk_buff *skb)
 	if (skb->protocol != bpf_htons(ETH_P_IP))
 		return TC_ACT_OK;
 	refused = load_flow4(skb, ETH_HLEN, &ip, &flow);
+	if (!refused)
+		refused = find_subscriber(&flow, edge, &own);
 	if (refused)
 		return refused;
-	if (!subscriber(edge ? flow.source : flow.destination, edge ? flow.source_port : flow.destination_port, &own))
-		return DROP(no_subscriber);
 	if (!skb->gso_size && bpf_ntohs(ip.tot_len) + longer > softwire.most_octets)
 		return DROP(too_big);
 	far = translates ? embedded(edge ? flow.destination : flow.source) : relay();
-	source = edge ? own : far;
-	destination = edge ? far : own;
-	return translates ? translate_to_6(skb, &ip, &flow, source, destination) : wrap(skb, &ip, source, destination);
+	return translates ? translate_to_6(skb, &ip, &flow, edge ? own : far, edge ? far : own)
+			  : wrap(skb, &ip, edge ? own : far, edge ? far : own);
 }
 
 /* Returns 0 if the flow's subscriber has this IPv6 address, otherwise the verdict. */
 static __always_inline int refuse_wrong_owner(const struct flow *flow, struct address at)
 {
-	bool edge = softwire.role == CUSTOMER_EDGE;
 	struct address right;
+	int refused = find_subscriber(flow, !softwire.edge, &right);
 
-	if (!subscriber(edge ? flow->destination : flow->source, edge ? flow->destination_port : flow->source_port,
-			&right))
-		return DROP(no_subscriber);
-	return same_address(right, at) ? 0 : DROP(wrong_port_set);
+	return refused ? refused : same_address(right, at) ? 0 : DROP(wrong_port_set);
 }
 
 static __always_inline int unwrap(struct __sk_buff *skb, const struct ipv6hdr *ip6, struct address at,
@@ -399,7 +366,7 @@ static __always_inline int unwrap(struct __sk_buff *skb, const struct ipv6hdr *i
 	struct iphdr ip;
 	int refused;
 
-	if (ip6->nexthdr != IPPROTO_IPIP || (softwire.role == BORDER_RELAY && !from_relay))
+	if (ip6->nexthdr != IPPROTO_IPIP || (!softwire.edge && !from_relay))
 		return TC_ACT_OK;
 	if (!from_relay)
 		return DROP(wrong_relay);
@@ -428,7 +395,7 @@ static __always_inline bool is_discovery(struct __sk_buff *skb, const struct ipv
 static __always_inline int translate_back(struct __sk_buff *skb, const struct ipv6hdr *ip6, struct address at,
 					  struct address far)
 {
-	bool edge = softwire.role == CUSTOMER_EDGE;
+	bool edge = softwire.edge;
 	/* RFC 7597 section 6: 16 bits 0, the IPv4 address, the PSID. */
 	__u32 own4 = at.low >> 16, far4 = extracted(far);
 	struct flow flow = {};
@@ -453,8 +420,7 @@ static __always_inline int translate_back(struct __sk_buff *skb, const struct ip
 SEC("tc")
 int softwire_in(struct __sk_buff *skb)
 {
-	bool edge = softwire.role == CUSTOMER_EDGE;
-	struct address source, destination, at, far;
+	struct address at, far;
 	struct ipv6hdr ip6;
 
 	if (skb->protocol != bpf_htons(ETH_P_IPV6))
@@ -462,9 +428,7 @@ int softwire_in(struct __sk_buff *skb)
 	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip6, sizeof(ip6)) || ip6.version != 6 ||
 	    ETH_HLEN + sizeof(ip6) + bpf_ntohs(ip6.payload_len) > skb->len)
 		return TC_ACT_OK;
-	source = address6(&ip6.saddr);
-	destination = address6(&ip6.daddr);
-	at = edge ? destination : source;
-	far = edge ? source : destination;
+	at = address6(softwire.edge ? &ip6.daddr : &ip6.saddr);
+	far = address6(softwire.edge ? &ip6.saddr : &ip6.daddr);
 	return softwire.technology == MAP_T ? translate_back(skb, &ip6, at, far) : unwrap(skb, &ip6, at, far);
 }

@@ -32,17 +32,6 @@ static __always_inline __u64 learned_mark(__u64 connection)
 	return LEARNED | (plan.churn ? divide(connection, &plan.open) << TURN_AT : 0);
 }
 
-/* Loads these entries into the caches; the values are not used. */
-static __always_inline void load_entries(volatile __u64 *const *entries, const int number)
-{
-	for (int i = 0; i < number; i++)
-		(void)entries[i][0];
-	/* An entry of three words may extend over two cache lines. */
-	if (plan.side[RESPONDER].family == FAMILY_IPV6)
-		for (int i = 0; i < number; i++)
-			(void)entries[i][2];
-}
-
 static __always_inline int learned(__u64 connection, struct outside *outside)
 {
 	__u64 *e = entry(connection), word;
@@ -51,13 +40,10 @@ static __always_inline int learned(__u64 connection, struct outside *outside)
 		return 0;
 	word = *e;
 	outside->port = word >> 32;
-	if (plan.side[RESPONDER].family == FAMILY_IPV4) {
-		outside->address.high = 0;
-		outside->address.low = (__u32)word;
-	} else {
-		outside->address.high = e[1];
-		outside->address.low = e[2];
-	}
+	if (plan.side[RESPONDER].family == FAMILY_IPV4)
+		outside->address = (struct address){ .low = (__u32)word };
+	else
+		outside->address = (struct address){ .high = e[1], .low = e[2] };
 	return plan.churn ? word >> 48 == learned_mark(connection) >> 48 : !!(word & LEARNED);
 }
 
@@ -81,12 +67,10 @@ static __always_inline enum learning learn(__u64 connection, struct address addr
 		return LEARNED_NOTHING;
 	if (plan.side[RESPONDER].family == FAMILY_IPV4) {
 		word |= (__u32)address.low;
-	} else {
-		changed = e[1] != address.high || e[2] != address.low;
-		if (changed) {
-			e[1] = address.high;
-			e[2] = address.low;
-		}
+	} else if (e[1] != address.high || e[2] != address.low) {
+		changed = true;
+		e[1] = address.high;
+		e[2] = address.low;
 	}
 	if (old == word && !changed)
 		return LEARNED_NOTHING;

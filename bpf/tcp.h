@@ -8,8 +8,6 @@
  */
 #pragma once
 
-#include "frame_kind.h"
-
 #define TCP_SEQUENCE	   1 /* words of the header */
 #define TCP_ACKNOWLEDGMENT 2
 #define TCP_FLAGS_WORD	   3
@@ -57,22 +55,10 @@ static __always_inline const volatile struct message *tcp_message(const enum fra
 	return &plan.messages[kind - FRAME_SYN];
 }
 
-/* Whether each frame of phase 2 closes a connection, in the order in which the connections were opened. */
-static __always_inline bool closes_in_phase2(void)
-{
-	return plan.transport == TRANSPORT_TCP && tcp_message(FRAME_FIN)->streams & 1 << PHASE2_INITIATOR;
-}
-
 /* Whether frames of a stream close connections, in the order in which these were opened. */
 static __always_inline bool closes(__u32 stream)
 {
-	return plan.churn ? stream == CLOSING : closes_in_phase2();
-}
-
-/* Whether each frame of phase 2 is the SYN-ACK of a connection, in the order in which the connections were opened. */
-static __always_inline bool answers_in_phase2(void)
-{
-	return tcp_message(FRAME_SYN_ACK)->streams & 1 << PHASE2_RESPONDER;
+	return plan.closes && plan.closes >> stream & 1;
 }
 
 /* A side's time stamp at a time of the monotonic clock. */
@@ -81,7 +67,6 @@ static __always_inline __u32 tcp_stamp(const int side, __u64 ns)
 	return tcp_key(side) + (__u32)(ns >> TCP_STAMP_SHIFT);
 }
 
-/* The numbers in a connection's frames of this kind. */
 static __always_inline struct tcp_numbers tcp_numbers_of(const enum frame_kind kind, __u32 connection)
 {
 	const volatile struct message *message = tcp_message(kind);
@@ -118,18 +103,6 @@ static __always_inline void put_tcp(const enum frame_kind kind, __be32 *to, cons
 		to[stamp + 2] = form->header[stamp + 2];
 }
 
-/* Whether length and flags of a header are those of the form's. */
-static __always_inline bool tcp_is(const __be32 *from, const volatile struct form *form)
-{
-	return (__u16)from[TCP_FLAGS_WORD] == (__u16)form->header[TCP_FLAGS_WORD];
-}
-
-static __always_inline void parse_stamps(const enum frame_kind kind, const __be32 *from, __u32 *stamps)
-{
-	stamps[0] = bpf_ntohl(from[tcp_stamp_word(kind)]);
-	stamps[1] = bpf_ntohl(from[tcp_stamp_word(kind) + 1]);
-}
-
 /* The tag of a segment without one. A number that is of no connection results in mark 0, which no trial has. */
 static __always_inline void parse_untagged(const enum frame_kind kind, struct tag *tag, const __be32 *from,
 					   const __u32 *stamps)
@@ -141,16 +114,14 @@ static __always_inline void parse_untagged(const enum frame_kind kind, struct ta
 	__u32 ticks = (up ? stamps[0] : stamps[1]) - tcp_key(INITIATOR);
 	/* A stamp is rounded down: the middle of its tick is right on average. */
 	__u64 sent = ((__u64)ticks << TCP_STAMP_SHIFT) + (1 << (TCP_STAMP_SHIFT - 1));
-	__u32 stream = message->streams & 1 << PHASE1 ? PHASE1
-		       : kind == FRAME_SYN_ACK	      ? PHASE2_RESPONDER
-		       : plan.churn		      ? CLOSING
-						      : PHASE2_INITIATOR;
+	__u32 number;
 
 	tag->connection = unscrambled(first, tcp_key(INITIATOR));
 	tag->mark = tag->connection < plan.connections ? plan.mark : 0;
-	/* The senders take the connections in turn. */
-	tag->sequence = tag->connection / plan.senders;
-	tag->kind = stream | (tag->connection % plan.senders) << STREAM_BITS;
+	/* The senders take the connections in turn, in the order in which they are opened. A reaction has no number. */
+	number = plan.opens_permuted && !message->followed ? permute(tag->connection, OPENINGS) : tag->connection;
+	tag->sequence = number / plan.senders;
+	tag->kind = message->stream | (number % plan.senders) << STREAM_BITS;
 	set_sent(tag, sent);
 }
 
@@ -172,39 +143,12 @@ static __always_inline bool is_last_ack(const __be32 *from)
 	       bpf_ntohl(from[TCP_ACKNOWLEDGMENT]) - last->acknowledgment == scrambled(initiator, tcp_key(RESPONDER));
 }
 
-/* The kind of the plan's segments that have these flags and arrive at `side`; FRAME_UDP: none has. */
-static __always_inline enum frame_kind tcp_kind(void *data, void *end, const int side, const int as)
-{
-	const volatile struct side_plan *form_side = &plan.side[as];
-	const __be32 *from = data + form_side->outer + ETH_HLEN + ip_octets(form_side->family == FAMILY_IPV6);
-
-	if ((void *)(from + TCP_FLAGS_WORD + 1) > end)
-		return FRAME_UDP;
-#pragma unroll
-	for (enum frame_kind kind = FRAME_SYN; kind <= FRAME_DATA_UP; kind++) {
-		if (tcp_sender(kind) == side || !tcp_message(kind)->streams ||
-		    !tcp_is(from, &tcp_message(kind)->form[as]))
-			continue;
-		return kind == FRAME_ACK && is_last_ack(from) ? FRAME_LAST_ACK : kind;
-	}
-	return FRAME_UDP;
-}
-
-/*
- * Whether the time stamp of the connection's first segment, which each reaction repeats, is of the last 17 s: keys of
- * other trials result in other times.
- */
+/* Whether the first segment's time stamp, which reactions repeat, is of the last 17 s: keys of others make others. */
 static __always_inline bool has_recent_stamp(const enum frame_kind kind, const __u32 *stamps)
 {
 	__u32 first = tcp_sender(kind) == INITIATOR ? stamps[0] : stamps[1];
 
 	return !((tcp_stamp(INITIATOR, bpf_ktime_get_ns()) - first) >> 24);
-}
-
-/* Whether the time stamp of a SYN-ACK is no longer the one that the Responder derived from the echo. */
-static __always_inline bool is_restamped(const enum frame_kind kind, const __u32 *stamps)
-{
-	return kind == FRAME_SYN_ACK && stamps[0] - tcp_key(RESPONDER) != stamps[1] - tcp_key(INITIATOR);
 }
 
 static __always_inline bool is_reset(void *data, void *end, const volatile struct side_plan *here)
@@ -215,11 +159,4 @@ static __always_inline bool is_reset(void *data, void *end, const volatile struc
 
 	return (const void *)(tcp + 1) <= end && ether_type(data) == ip_type(here->link == FAMILY_IPV6) &&
 	       protocol_of(ip, ipv6) == IPPROTO_TCP && tcp->rst;
-}
-
-/* Time stamps of the reaction to a frame with these: those of the time at which the first segment was sent. */
-static __always_inline void reaction_stamps(const enum frame_kind kind, const __u32 *received, __u32 *stamps)
-{
-	stamps[0] = kind == FRAME_SYN ? received[0] - tcp_key(INITIATOR) + tcp_key(RESPONDER) : received[1];
-	stamps[1] = received[0];
 }

@@ -15,28 +15,25 @@ struct tuple {
 	__u16 destination_port;
 };
 
-/* A pseudorandom number below limit (<= 2^32) from value and key. */
-static __always_inline __u64 scatter(__u32 value, __u32 key, __u64 limit)
+/*
+ * A half of a number, moved modulo its size (<= 2^32) by a pseudorandom number from the other half and a key. Without a
+ * branch, which processors would predict wrongly every other time. Because of the barrier the compiler makes none, and
+ * the product has one result for the verifier, where a mask has two.
+ */
+static __always_inline __u64 moved(__u64 half, __u32 other, __u32 key, __u64 size, bool back)
 {
-	__u32 h = value + key;
+	__u64 by, below, negative;
+	__u32 h = other + key;
 
 	h *= 0x9e3779b1;
 	h ^= h >> 15;
 	h *= 0x85ebca77;
 	h ^= h >> 16;
-	return ((__u64)h * limit) >> 32;
-}
-
-/*
- * x modulo limit, for x < 2 * limit. Without a branch, which processors would predict wrongly every other time. Because
- * of the barrier the compiler makes none, and the product has one result for the verifier, where a mask has two.
- */
-static __always_inline __u64 wrap(__u64 x, __u64 limit)
-{
-	__u64 below = x - limit, negative = below >> 63;
-
+	by = ((__u64)h * size) >> 32;
+	below = back ? half - by : half + by - size;
+	negative = below >> 63;
 	barrier_var(negative);
-	return below + limit * negative;
+	return below + size * negative;
 }
 
 /*
@@ -48,23 +45,20 @@ static __always_inline __u64 walk(__u64 x, const volatile struct permutation *p)
 	__u64 row = divide(x, &p->columns);
 	__u64 column = x - row * p->columns.by;
 
-	row = wrap(row + scatter(column, p->key[0], p->rows), p->rows);
-	column = wrap(column + scatter(row, p->key[1], p->columns.by), p->columns.by);
-	row = wrap(row + scatter(column, p->key[2], p->rows), p->rows);
+	row = moved(row, column, p->key[0], p->rows, p->inverse);
+	column = moved(column, row, p->key[1], p->columns.by, p->inverse);
+	row = moved(row, column, p->key[2], p->rows, p->inverse);
 	return row * p->columns.by + column;
 }
 
-enum permuted { TUPLES, READINGS };
+enum permuted { TUPLES, READINGS, OPENINGS };
 
 static __always_inline const volatile struct permutation *permutation_of(enum permuted what)
 {
-	return what == READINGS ? &plan.readings : &plan.tuples;
+	return what == READINGS ? &plan.readings : what == OPENINGS ? &plan.openings : &plan.tuples;
 }
 
-/*
- * Global functions, which the verifier follows once each: a step not for each of the walk's, and the walk not for each
- * of its callers.
- */
+/* Global, so that the verifier follows them once each, and not for each step of a walk and each of its callers. */
 __noinline __u64 step_on(__u64 x, enum permuted what)
 {
 	return walk(x, permutation_of(what));
@@ -110,12 +104,6 @@ static __always_inline __u64 drawn(__u64 number, __u64 key, const int side)
 		return draw(number, key, (plan.drawn + groups - 1 - number % groups) / groups) * groups +
 		       number % groups;
 	return left + draw(number, key, plan.drawn);
-}
-
-/* The connection that frame `number` of phase 1 opens. */
-static __always_inline __u64 opened(__u64 number)
-{
-	return plan.opens_permuted ? permute(number, TUPLES) : number;
 }
 
 static __always_inline bool is_flood(__u64 connection)

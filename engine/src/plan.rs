@@ -4,13 +4,13 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
 
-use crate::messages::{self, Message, Payload};
+use crate::messages::{self, Message, MessageName, Payload};
 use crate::request::{
     four, halves, AddressRange, CustomerEdges, Family, Headers, Order, Reading, Request, Source, Vlan, ETHERNET,
 };
 use crate::shared::{
-    BOTH, HEADER_WORDS, INITIATOR, MOST_MESSAGES, MOST_SIZES, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER,
-    RESPONDER, SEAL_KEYS, SIDES, STREAMS, TAG_OCTETS, TEST_TTL,
+    BOTH, CLOSING, HEADER_WORDS, INITIATOR, MOST_MESSAGES, MOST_SIZES, PHASE1, PHASE2, PHASE2_INITIATOR,
+    PHASE2_RESPONDER, RESPONDER, SEAL_KEYS, SIDES, STREAMS, TAG_OCTETS, TEST_TTL,
 };
 use crate::table;
 use crate::tester::types;
@@ -20,6 +20,7 @@ use crate::transport::Transport;
 const CACHED_OCTETS: u64 = 1 << 18;
 /// The largest state table that phase 1 may write at random: one that stays in the cache that cores share.
 const WRITTEN_AT_RANDOM_OCTETS: u64 = 1 << 22;
+const PORT_BITS: u32 = u16::BITS;
 /// Products of numbers below this with a magic number fit into 64 bits.
 const FAST_DIVISION: u64 = 1 << 31;
 
@@ -141,8 +142,10 @@ fn messages(request: &Request) -> [types::message; MOST_MESSAGES] {
     let messages = request.messages();
     let mut all = [types::message::default(); MOST_MESSAGES];
     for (at, message) in messages.iter().enumerate() {
+        let streams = messages::streams_with(&messages, at);
         all[message.place] = types::message {
-            streams: messages::streams_with(&messages, at),
+            streams,
+            stream: streams.trailing_zeros() as u16,
             followed: messages::followed(&messages, at).into(),
             sequence: message.numbers.0,
             acknowledgment: message.numbers.1,
@@ -330,9 +333,11 @@ fn customer_edges(request: &Request, largest: u64) -> types::customer_edges {
         first_address: four(edges.first_address).to_bits(),
         suffix_mask: !rule.prefix4().1,
         first_psid: edges.first_psid.into(),
-        psid_offset: edges.psid_offset.into(),
+        offset_shift: PORT_BITS - u32::from(edges.psid_offset),
+        psid_shift: PORT_BITS - u32::from(edges.psid_offset) - u32::from(edges.psid_length),
         psid_length: edges.psid_length.into(),
         suffix_shift: rule.embedded_bits().1.into(),
+        ..Default::default()
     }
 }
 
@@ -342,6 +347,16 @@ fn prefetched(request: &Request) -> bool {
         && request.frame.closing.is_none()
         && matches!(reading(request), types::reading::READING_PSEUDORANDOM)
         && request.connections * u64::from(table::entry_octets(request)) > CACHED_OCTETS
+}
+
+/// Streams whose frames close connections, a bit each.
+fn closes(request: &Request) -> u32 {
+    if request.churn().is_some() {
+        return 1 << CLOSING;
+    }
+    let ends = |message: &Message| matches!(message.name, MessageName::Fin | MessageName::Rst);
+    let closed = |stream| request.messages().iter().any(|message| ends(message) && message.streams.contains(&stream));
+    u32::from(closed(PHASE2_INITIATOR)) << PHASE2_INITIATOR
 }
 
 /// Keys of the hashes in marks. They differ between trials, so that a wrong frame with a matching hash is found in the
@@ -358,13 +373,13 @@ fn seal_keys() -> [u64; SEAL_KEYS] {
     std::array::from_fn(|_| RandomState::new().build_hasher().finish() | 1)
 }
 
-/// Whether connections are numbered by the position of their four tuples, and opened in permuted order. That needs a
-/// table that the caches hold, and ranges that the connections fill by more than half: those are the first positions. With
-/// churn others follow. A TCP segment has no sequence number of its own: the receiver takes its connection for it.
+/// Whether connections are numbered by the position of their four tuples, and opened in permuted order, so that phase 2
+/// computes no permutation. That needs a table that the caches hold, and ranges that the connections fill by more than
+/// half: those are the first positions. With churn others follow.
 pub(crate) fn opens_permuted(request: &Request) -> bool {
     matches!(request.order, Order::Permutation)
-        && request.frame.transport != Transport::Tcp
         && matches!(reading(request), types::reading::READING_PSEUDORANDOM | types::reading::READING_ONCE)
+        && request.phase2.is_some()
         && request.churn().is_none()
         && request.connections * u64::from(table::entry_octets(request)) <= WRITTEN_AT_RANDOM_OCTETS
         && request.space().is_some_and(|space| space < 2 * request.connections)
@@ -399,6 +414,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
     let all = permutation(space, &mut keys);
     let readings = permutation(request.connections, &mut keys);
     let largest = all.rows * all.columns.by;
+    let tuples = four_tuples(request);
     let initiator = &request.initiator;
     let [inside, outside] = request.headers();
     let messages = messages(request);
@@ -417,7 +433,6 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
             Order::WithReplacement => types::order::ORDER_WITH_REPLACEMENT,
         },
         reading: reading(request),
-        transport: request.frame.transport.shared(),
         stamped: u32::from(request.record_delays || request.frame_timeout_ms.is_some()),
         record_delays: delay_streams(request),
         source_translated: u32::from(translated),
@@ -442,6 +457,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         longest: request.longest_octets(),
         prefetched: u32::from(prefetched(request)),
         opens_permuted: u32::from(opens_permuted(request)),
+        closes: closes(request),
         churn: u32::from(churn.is_some()),
         flood: u32::from(request.flood() > 0),
         flood_from: request.all_connections(),
@@ -469,8 +485,9 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         source_addresses: divisor(initiator.sources(), largest),
         destination_ports: divisor(initiator.destination_ports.count(), largest),
         space,
-        tuples: four_tuples(request),
+        tuples,
         readings,
+        openings: types::permutation { key: [tuples.key[2], tuples.key[1], tuples.key[0]], inverse: 1, ..tuples },
         sampling: sampling(request),
         pool: request.translation.pool.as_ref().map(addresses).unwrap_or_default(),
         edges: customer_edges(request, largest),
@@ -575,23 +592,27 @@ mod tests {
     ) -> Result<(), String> {
         let text = include_str!("../../trial/examples/nat44-both-phases.json");
         let example: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let plan = |connections: u64, ports: u32, order: &str| {
+        let plan = |connections: u64, ports: u32, order: &str, phase2: bool| {
             let mut changed = example.clone();
             changed["connections"] = connections.into();
             changed["initiator"]["source_ports"] = serde_json::json!({"first": 1024, "last": 65535});
             changed["initiator"]["destination_ports"] = serde_json::json!({"first": 1, "last": ports});
             changed["order"] = order.into();
+            if !phase2 {
+                changed.as_object_mut().and_then(|fields| fields.remove("phase2"));
+            }
             let request =
                 crate::request::parse(changed.to_string().as_bytes()).map_err(|error| format!("{error:?}"))?;
             Ok::<_, String>(build(&request, Default::default()))
         };
-        for (connections, ports, order, expected) in [
-            (100_000, 2, "permutation", 1),
-            (100_000, 4, "permutation", 0),
-            (4_000_000, 63, "permutation", 0),
-            (100_000, 2, "increasing", 0),
+        for (connections, ports, order, phase2, expected) in [
+            (100_000, 2, "permutation", true, 1),
+            (100_000, 2, "permutation", false, 0),
+            (100_000, 4, "permutation", true, 0),
+            (4_000_000, 63, "permutation", true, 0),
+            (100_000, 2, "increasing", true, 0),
         ] {
-            let plan = plan(connections, ports, order)?;
+            let plan = plan(connections, ports, order, phase2)?;
             assert_eq!(plan.opens_permuted, expected, "{connections} {ports} {order}");
             assert_eq!(plan.tuples.size, if expected == 1 { connections } else { plan.space });
         }

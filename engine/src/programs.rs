@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::port::{why_not_attached, Port};
 use crate::report::SourceCounts;
 use crate::request::Request;
-use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, MOST_STALLS, PHASE2, SIDES, SIGNS, STREAMS};
+use crate::shared::{BOTH, DELAY_BUCKETS, INITIATOR, MAX_SENDERS, MOST_STALLS, PHASE2, SIDES, SIGNS, STREAMS};
 use crate::table::Table;
 use crate::tester::{types, OpenTesterSkel, TesterProgs, TesterSkel, TesterSkelBuilder};
 use crate::transport::Transport;
@@ -64,6 +64,16 @@ impl Control {
     pub fn count_offered_on(self, ifindex: [u32; SIDES]) {
         // SAFETY: see Send; only while no sender runs.
         unsafe { ptr::write_volatile(&raw mut (*self.0).port_ifindex, ifindex) }
+    }
+
+    /// Frames that are only redirected leave alternately from these sides.
+    pub fn redirect_from(self, sides: [bool; SIDES]) {
+        // SAFETY: see Send; only while none is redirected.
+        unsafe {
+            ptr::write_volatile(&raw mut (*self.0).redirect_both, u32::from(sides == [true; SIDES]));
+            ptr::write_volatile(&raw mut (*self.0).redirect_first, u32::from(!sides[INITIATOR]));
+            ptr::write_volatile(&raw mut (*self.0).redirected, 0);
+        }
     }
 
     /// Whether a sender has sent its last frame.
@@ -358,9 +368,9 @@ impl<'obj> Programs<'obj> {
         Ok(())
     }
 
-    /// Descriptor of the program that sends one frame unchanged.
-    pub fn emitter(&self) -> RawFd {
-        self.skel.progs.emit.as_fd().as_raw_fd()
+    /// Descriptor of the program that only redirects.
+    pub fn redirector(&self) -> RawFd {
+        self.skel.progs.redirect_only.as_fd().as_raw_fd()
     }
 
     /// Set the state of each sender's CPU.

@@ -12,7 +12,7 @@ use crate::netns;
 use crate::port::{await_links, Port};
 use crate::programs::Programs;
 use crate::sender;
-use crate::shared::SIDES;
+use crate::shared::{BOTH, SIDES};
 
 /// Local Experimental Ethertype 1 (IEEE 802), which no device forwards.
 const EXPERIMENTAL: [u8; 2] = [0x88, 0xb5];
@@ -37,8 +37,9 @@ pub fn run(programs: &Programs, ports: &[Port; SIDES], cpus: &[usize]) -> Outcom
 fn check_sending(programs: &Programs, side: usize, ports: &[Port; SIDES], cpu: usize) -> Outcome<()> {
     let port = &ports[side];
     let interface = &port.interface;
-    let mut frame = [&port.gateway.0[..], &port.mac.0, &EXPERIMENTAL, &[side as u8]].concat();
+    let mut frame = [&port.gateway.0[..], &port.mac.0, &EXPERIMENTAL].concat();
     frame.resize(OCTETS, 0);
+    programs.control.redirect_from(BOTH.map(|other| other == side));
     let mut refused = 0;
     for _ in 0..ATTEMPTS {
         await_links(ports)?;
@@ -59,7 +60,7 @@ fn check_sending(programs: &Programs, side: usize, ports: &[Port; SIDES], cpu: u
 }
 
 fn send_one(programs: &Programs, frame: &[u8], cpu: usize) -> Outcome<()> {
-    let (program, octets) = (programs.emitter(), frame.to_vec());
+    let (program, octets) = (programs.redirector(), frame.to_vec());
     let sent = host::in_thread(move || host::pin(cpu).map(|()| sender::run(program, &octets, 1, 1)))?;
     let sent = sent.join().map_err(|_| Failure::Broke(format!("CPU {cpu}: the self-test failed")))??;
     sent.map_err(|error| {

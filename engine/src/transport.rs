@@ -12,7 +12,6 @@ use crate::dns::Question;
 use crate::family::Family;
 use crate::messages::Message;
 use crate::request::bounds::Whole;
-use crate::tester::types;
 
 /// A request and its headers fit into a packet of 1500 octets, in a tunnel, too.
 const MOST_REQUEST: u64 = 1360;
@@ -97,15 +96,6 @@ impl Transport {
         let without = self == Self::Icmp && family == Family::Ipv4;
         let whole = || [&length.to_be_bytes()[..], &[0, self.protocol(family)]].concat();
         (!without).then(whole).unwrap_or_default()
-    }
-
-    /// Its name for the frame programs.
-    pub fn shared(self) -> types::transport_kind {
-        match self {
-            Self::Udp => types::transport_kind::TRANSPORT_UDP,
-            Self::Icmp => types::transport_kind::TRANSPORT_ICMP,
-            Self::Tcp => types::transport_kind::TRANSPORT_TCP,
-        }
     }
 }
 

@@ -166,7 +166,7 @@ fn an_answer_from_a_cache_that_comes_late_is_late() {
     std::thread::sleep(std::time::Duration::from_millis(5));
     let (_, _, after) = loaded.receive(INITIATOR, &answered(&query, MADE, 0, &[]));
     assert_eq!(risen(&Received::default(), &after), ["late"]);
-    let late = after.tally[PHASE2_INITIATOR].late_sum;
+    let late = after.tally[PHASE2_INITIATOR].late.sum;
     assert!((5_000_000..60_000_000_000).contains(&late), "{late}");
 }
 

@@ -4,6 +4,7 @@
 use std::mem::MaybeUninit;
 
 use natgauge_engine::flow::Flow;
+use natgauge_engine::plan;
 use natgauge_engine::programs::Received;
 use natgauge_engine::request::Request;
 use natgauge_engine::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, TAG_OCTETS};
@@ -280,10 +281,10 @@ fn a_transaction_opens_exchanges_octets_and_closes_by_reactions_alone() {
 
 #[test]
 fn connections_of_phase_1_are_closed_in_phase_2_one_by_one_in_their_order() {
-    for (by, name) in [(FIN, "fin"), (RST, "rst")] {
+    for (by, name, ranges) in [(FIN, "fin", &[][..]), (RST, "rst", &[]), (FIN, "fin", &FILLED)] {
         let mut place = MaybeUninit::uninit();
         let closing = format!(r#","closing":{{"by":"{name}"}}"#);
-        let once = [("/phase2/responder", "null"), ("/phase2/initiator/frames", "10")];
+        let once = [&[("/phase2/responder", "null"), ("/phase2/initiator/frames", "10")], ranges].concat();
         let loaded = Loaded::new(&mut place, closed(&[], "10", &closing, 88, &once));
         for at in [0, 1] {
             let [asked, answered, third] = opened(&loaded, at);
@@ -316,7 +317,8 @@ fn connections_of_phase_1_are_closed_in_phase_2_one_by_one_in_their_order() {
                 loaded.receive(RESPONDER, &last.outside().build());
             }
             let after = loaded.programs.received();
-            assert_eq!(after.tally[PHASE2_INITIATOR].received, at as u64 + 1);
+            let closed = after.tally[PHASE2_INITIATOR];
+            assert_eq!((closed.received, closed.reordered), (at as u64 + 1, 0));
             assert_eq!((after.stored, after.remapped), (at as u64 + 1, 0));
         }
     }
@@ -487,21 +489,32 @@ fn data_outside_of_the_window_is_wrong_content() {
     assert_eq!(data.sequence, answered.acknowledgment);
 }
 
+/// Ranges that 10 connections fill by more than half, so that a connection's number is its position in them.
+const FILLED: [(&str, &str); 2] = [
+    ("/initiator/source_ports", r#"{"first":1024,"last":1036}"#),
+    ("/initiator/destination_ports", r#"{"first":1,"last":1}"#),
+];
+
 #[test]
 fn each_of_several_senders_numbers_its_own_connections() {
-    let mut place = MaybeUninit::uninit();
-    let loaded = Loaded::new(&mut place, segments(&[], "1000", &[("/senders/cpus", "[0,1]")]));
-    let before = loaded.programs.received();
-    // The harness sends all connections as one sender does; a receiver attributes them to two.
-    for at in [0, 1, 2, 3] {
-        let [_, _, third] = opened(&loaded, at);
-        loaded.receive(RESPONDER, &third.build());
+    for ranges in [&[][..], &FILLED] {
+        let request = segments(&[], "10", &[ranges, &[("/senders/cpus", "[0,1]")]].concat());
+        let plan = plan::build(&request, [INITIATOR_MACS, RESPONDER_MACS]);
+        assert_eq!(plan.opens_permuted, u32::from(!ranges.is_empty()));
+        let mut place = MaybeUninit::uninit();
+        let loaded = Loaded::new(&mut place, request);
+        let before = loaded.programs.received();
+        // The harness sends all connections as one sender does; a receiver attributes them to two.
+        for at in 0..10 {
+            let [_, _, third] = opened(&loaded, at);
+            loaded.receive(RESPONDER, &third.build());
+        }
+        let after = loaded.programs.received();
+        let received = after.tally[PHASE1].received - before.tally[PHASE1].received;
+        assert_eq!((received, after.tally[PHASE1].reordered, after.stored), (10, 0, 10));
+        let lost = [0, 1].map(|sender| loaded.programs.window(sender, PHASE1).unwrap().lost(5).unwrap().len());
+        assert_eq!(lost, [0, 0], "five connections of each sender");
     }
-    let after = loaded.programs.received();
-    let received = after.tally[PHASE1].received - before.tally[PHASE1].received;
-    assert_eq!((received, after.tally[PHASE1].reordered), (4, 0));
-    let highest = [0, 1].map(|sender| loaded.programs.window(sender, PHASE1).unwrap().lost(2).unwrap().len());
-    assert_eq!(highest, [0, 0], "two connections of each sender");
 }
 
 #[test]

@@ -42,13 +42,13 @@ fn differences_are_of_neighbours_in_the_order_of_sending_whichever_came_first() 
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, request(&[("/record_delays", "true"), ("/record_variation", "true")]));
     let tally = receive(&loaded, &[(1, 10), (2, 15), (3, 7), (5, 20)]);
-    assert_eq!(tally.pairs, 2, "frame 5 has no neighbour");
-    assert!(close(tally.variation_minimum, -8) && close(tally.variation_maximum, 5), "{tally:?}");
+    assert_eq!(tally.variations.count, 2, "frame 5 has no neighbour");
+    assert!(close(tally.variations.minimum, -8) && close(tally.variations.maximum, 5), "{tally:?}");
     let tally = receive(&loaded, &[(4, 9)]);
-    assert_eq!((tally.pairs, tally.reordered), (4, 1), "3 to 4 and 4 to 5");
-    assert!(close(tally.variation_maximum, 11), "{tally:?}");
+    assert_eq!((tally.variations.count, tally.reordered), (4, 1), "3 to 4 and 4 to 5");
+    assert!(close(tally.variations.maximum, 11), "{tally:?}");
     let tally = receive(&loaded, &[(4, 9), (3, 1)]);
-    assert_eq!((tally.pairs, tally.duplicates), (4, 2), "a frame that came twice makes no pair twice");
+    assert_eq!((tally.variations.count, tally.duplicates), (4, 2), "a frame that came twice makes no pair twice");
     let pairs = |side: usize, sign| -> u64 { loaded.programs.variations(side, sign).iter().sum() };
     let both = |side| [pairs(side, NOT_NEGATIVE), pairs(side, NEGATIVE)];
     assert_eq!([both(INITIATOR), both(RESPONDER)], [[3, 1], [0, 0]]);
@@ -83,10 +83,10 @@ fn only_the_samples_asked_for_are_timed() {
     let changes = [("/record_delays", "true"), ("/phase2/initiator", stream), ("/delay_samples", samples)];
     let loaded = Loaded::new(&mut place, request(&changes));
     let before: Vec<_> = (0..500).map(|sequence| (sequence, 1)).collect();
-    assert_eq!(receive(&loaded, &before).delays, 0);
+    assert_eq!(receive(&loaded, &before).delays.count, 0);
     let after: Vec<_> = (500..1000).map(|sequence| (sequence, 1)).collect();
     let tally = receive(&loaded, &after);
-    assert_eq!((tally.delays, tally.received), (7, 1000));
+    assert_eq!((tally.delays.count, tally.received), (7, 1000));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_frame_that_came_too_late_is_lost_at_its_own_time() {
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, request(&[("/frame_timeout_ms", "2000")]));
     let tally = receive(&loaded, &[(0, 0), (1, 9), (2, 0)]);
-    assert_eq!((tally.received, tally.late), (2, 1));
+    assert_eq!((tally.received, tally.late.count), (2, 1));
     assert_eq!(lost(&loaded, 4), [1, 3]);
     let window = loaded.programs.window(0, PHASE2_INITIATOR).unwrap();
     assert_eq!(window.lost_lately(4, true), Some((0, vec![1, 3])), "few are known, late ones too");

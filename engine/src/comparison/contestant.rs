@@ -167,7 +167,7 @@ impl<'a> LoadedContestant<'a> {
                 received_frames: tally.received,
                 duplicates: tally.duplicates,
                 reordered: tally.reordered,
-                late: tally.late,
+                late: tally.late.count,
                 wrong: WrongFrames::new(tally, &odd, request),
                 skipped: self.skipped[number],
             }

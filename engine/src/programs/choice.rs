@@ -23,7 +23,7 @@ const ICMP: When = |choice| choice.transport == Transport::Icmp;
 const TCP: When = |choice| choice.transport == Transport::Tcp;
 
 /// Each program of `bpf/tester.bpf.c`.
-const PROGRAMS: [(&str, When); 14] = [
+const PROGRAMS: [(&str, When); 13] = [
     ("generate_udp", UDP),
     ("generate_icmp", ICMP),
     ("generate_tcp", TCP),
@@ -33,11 +33,10 @@ const PROGRAMS: [(&str, When); 14] = [
     ("receive_icmp_responder", ICMP),
     ("receive_tcp_initiator", TCP),
     ("receive_tcp_responder", TCP),
-    ("emit", ALWAYS),
     ("count_offered", ALWAYS),
     ("count_redirect_errors", ALWAYS),
     ("receive_nothing", |choice| choice.receiver_time || choice.floor),
-    ("redirect_only", |choice| choice.floor),
+    ("redirect_only", ALWAYS),
 ];
 
 impl Choice {

@@ -2,14 +2,13 @@
 //! The redirect floor, which replaces generator and receivers on the same ports and the same core.
 
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use libbpf_rs::Link;
 
 use super::Programs;
 use crate::failure::{Failure, Outcome};
 use crate::netns;
-use crate::shared::{INITIATOR, SIDES};
+use crate::shared::SIDES;
 
 const LOOPBACK: i32 = 1;
 
@@ -35,11 +34,7 @@ impl Programs<'_> {
 
     /// Replace the receivers; frames are then sent alternately from `sides`. Accepted frames are not counted meanwhile.
     pub fn switch_to_floor(&mut self, sides: [bool; SIDES]) -> Outcome<()> {
-        if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
-            bss.floor_ports.both = u32::from(sides == [true; SIDES]);
-            bss.floor_ports.first = u32::from(!sides[INITIATOR]);
-            bss.floor_ports.frame = 0;
-        }
+        self.control.redirect_from(sides);
         self.control.count_offered_on([0; SIDES]);
         for link in &mut self.receiving {
             link.update_prog(&self.skel.progs.receive_nothing).map_err(|error| change_failure(&error))?;
@@ -54,11 +49,6 @@ impl Programs<'_> {
         }
         self.control.count_offered_on(ifindex);
         Ok(())
-    }
-
-    /// Descriptor of the program that only redirects.
-    pub fn redirector(&self) -> RawFd {
-        self.skel.progs.redirect_only.as_fd().as_raw_fd()
     }
 }
 

@@ -86,6 +86,7 @@ impl Received {
     pub fn of_streams_since(mut self, streams: &[usize], before: &Self) -> Self {
         for &stream in streams {
             subtract(of_stream(&mut self.tally[stream], &before.tally[stream]));
+            self.tally[stream].late.count -= before.tally[stream].late.count;
             for side in BOTH {
                 subtract(of_odd(&mut self.odd[side][stream], &before.odd[side][stream]));
             }
@@ -131,7 +132,6 @@ fn of_stream<'a>(tally: &'a mut types::tally, other: &types::tally) -> impl Iter
         (&mut tally.received, other.received),
         (&mut tally.duplicates, other.duplicates),
         (&mut tally.reordered, other.reordered),
-        (&mut tally.late, other.late),
         (&mut tally.damaged, other.damaged),
         (&mut tally.untranslated, other.untranslated),
         (&mut tally.mistranslated, other.mistranslated),
@@ -184,25 +184,17 @@ pub fn total_odd(parts: &[types::oddities]) -> types::oddities {
 
 /// Add the counts of one CPU.
 fn add(total: &mut types::tally, part: &types::tally) {
-    if part.delays > 0 {
-        let first = total.delays == 0;
-        total.delay_minimum = if first { part.delay_minimum } else { total.delay_minimum.min(part.delay_minimum) };
-        total.delay_maximum = if first { part.delay_maximum } else { total.delay_maximum.max(part.delay_maximum) };
-    }
-    if part.pairs > 0 {
-        let (first, low, high) = (total.pairs == 0, part.variation_minimum, part.variation_maximum);
-        total.variation_minimum = if first { low } else { total.variation_minimum.min(low) };
-        total.variation_maximum = if first { high } else { total.variation_maximum.max(high) };
-    }
-    if part.late > 0 {
-        let (first, low, high) = (total.late == 0, part.late_minimum, part.late_maximum);
-        total.late_minimum = if first { low } else { total.late_minimum.min(low) };
-        total.late_maximum = if first { high } else { total.late_maximum.max(high) };
-    }
     sum(of_stream(total, part));
-    total.pairs += part.pairs;
-    total.delays += part.delays;
     total.negative += part.negative;
-    total.delay_sum += part.delay_sum;
-    total.late_sum += part.late_sum;
+    for (total, part) in
+        [(&mut total.late, &part.late), (&mut total.delays, &part.delays), (&mut total.variations, &part.variations)]
+    {
+        let first = total.count == 0;
+        if part.count > 0 {
+            total.minimum = if first { part.minimum } else { total.minimum.min(part.minimum) };
+            total.maximum = if first { part.maximum } else { total.maximum.max(part.maximum) };
+        }
+        total.count += part.count;
+        total.sum += part.sum;
+    }
 }

@@ -67,10 +67,7 @@ impl Softwire {
     /// The programs' read-only data.
     fn plan(&self) -> types::softwire {
         let mut plan = types::softwire {
-            role: match self.role {
-                Role::BorderRelay => types::role::BORDER_RELAY,
-                Role::CustomerEdge => types::role::CUSTOMER_EDGE,
-            },
+            edge: u32::from(self.role == Role::CustomerEdge),
             most_octets: self.most_octets,
             ..Default::default()
         };

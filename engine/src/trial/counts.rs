@@ -149,7 +149,7 @@ impl Trial<'_> {
             received_frames: tally.received,
             duplicates: tally.duplicates,
             reordered: tally.reordered,
-            late: tally.late,
+            late: tally.late.count,
             late_delay: self.late_delay(flow, tally),
             wrong: WrongFrames { damaged, ..wrong },
             zero_checksums: self.request.accept_zero_checksum.then_some(tally.zero_checksums),
@@ -177,7 +177,7 @@ impl Trial<'_> {
                 .map(|disturbed| in_stalls(phase, disturbed, |ns| flow.due_before(ns))),
             last_lost_ns: (timed && skipped == 0).then(|| self.last_lost_ns(flow, &parts)).flatten(),
             lost_after_step: (timed && skipped == 0)
-                .then(|| self.lost_after_step(flow, &parts, tally.late > 0))
+                .then(|| self.lost_after_step(flow, &parts, tally.late.count > 0))
                 .flatten(),
             longest_silence: (flow.opened == 0).then(|| self.programs.silence(stream)).flatten().map(|(from, to)| {
                 Silence { from_ns: from.saturating_sub(phase.start_ns), to_ns: to.saturating_sub(phase.start_ns) }
@@ -191,13 +191,13 @@ impl Trial<'_> {
 
     /// The extremes are those of the whole trial: no period has them, and no openings where frames of phase 1 were late.
     fn late_delay(&self, flow: &Flow, tally: &types::tally) -> Option<LateDelay> {
-        let phase1 = flow.opened > 0 && self.before_phase2.tally[PHASE1].late > 0;
+        let phase1 = flow.opened > 0 && self.before_phase2.tally[PHASE1].late.count > 0;
         let whole = (flow.stream == PHASE1 && flow.opened == 0)
             || self.request.phase2.as_ref().is_none_or(|phase2| phase2.periods == 1 && !phase1);
-        (tally.late > 0 && whole).then_some(LateDelay {
-            minimum_ns: tally.late_minimum,
-            maximum_ns: tally.late_maximum,
-            sum_ns: tally.late_sum,
+        (tally.late.count > 0 && whole).then_some(LateDelay {
+            minimum_ns: tally.late.minimum,
+            maximum_ns: tally.late.maximum,
+            sum_ns: tally.late.sum,
         })
     }
 
@@ -317,14 +317,14 @@ impl Trial<'_> {
             return None;
         }
         let side = if stream == PHASE2_RESPONDER { RESPONDER } else { INITIATOR };
-        let some = |value| (tally.delays > 0).then_some(value);
+        let some = |value| (tally.delays.count > 0).then_some(value);
         Some(Delay {
-            frames: tally.delays,
+            frames: tally.delays.count,
             negative: tally.negative,
             due_in_stalls: None,
-            minimum_ns: some(tally.delay_minimum),
-            maximum_ns: some(tally.delay_maximum),
-            sum_ns: some(tally.delay_sum),
+            minimum_ns: some(tally.delays.minimum),
+            maximum_ns: some(tally.delays.maximum),
+            sum_ns: some(tally.delays.sum),
             buckets: Buckets(filled_buckets(&self.programs.delays(side)).collect()),
             variation: self.request.record_variation.then(|| self.variation(side, tally)),
         })
@@ -367,11 +367,11 @@ impl Trial<'_> {
         let mut buckets: Vec<_> = filled_buckets(&below).map(|(lower, upper, pairs)| (-upper, -lower, pairs)).collect();
         buckets.reverse();
         buckets.extend(filled_buckets(&above));
-        let some = |value| (tally.pairs > 0).then_some(value);
+        let some = |value| (tally.variations.count > 0).then_some(value);
         Variation {
-            pairs: tally.pairs,
-            minimum_ns: some(tally.variation_minimum),
-            maximum_ns: some(tally.variation_maximum),
+            pairs: tally.variations.count,
+            minimum_ns: some(tally.variations.minimum),
+            maximum_ns: some(tally.variations.maximum),
             buckets: Buckets(buckets),
         }
     }
