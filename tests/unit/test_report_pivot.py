@@ -10,6 +10,7 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import made
 
 from natgauge.errors import UsageError
+from natgauge.notes import Note
 from natgauge.records.measurement import Result
 from natgauge.reports import draft, latex, markdown, text
 from natgauge.reports.labels import text_of
@@ -289,6 +290,21 @@ def test_trials_that_did_not_count_are_counted_for_a_paper_and_none_is_where_eac
     said = of_trials([disturbed, disturbed])
     assert said.startswith("Of 32 trials, 4 were INVALID")
     assert "; 8, INVALID or not, were disturbed" in said
+
+
+def test_a_disturbed_gateway_does_not_seem_undisturbed_beside_another() -> None:
+    """Seen: "excused trials (x), disturbed trials (y)" of x, whose trials were disturbed, too."""
+    disturbed = Note("disturbed trials", "9 of 18 trials", count=9)
+    x, y = (one("throughput", gateway, 1, 1e5) for gateway in "xy")
+    x = x.model_copy(update={"doubts": (Note("excused trials", "2 of 14 trials", count=2), disturbed)})
+    y = y.model_copy(update={"doubts": (disturbed,)})
+    (line,) = of_metrics([x, y]).doubts
+    assert "disturbed trials (all)" in line
+    assert "disturbed trials" not in of_metrics([x]).doubts[0]
+    # A paper's table without a mark has no line of doubts: how many trials were disturbed is said of all.
+    papers = of_medians([x, y], "cores")
+    assert papers.in_paper == ()
+    assert "disturbed trials" not in latex.render(papers, "title")
 
 
 def test_at_a_glance_rates_of_one_direction_and_of_both_have_columns_of_their_own(golden: Golden) -> None:

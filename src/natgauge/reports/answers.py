@@ -737,7 +737,8 @@ def _changed_with(axis: Axis, claims: Sequence[Claim]) -> str:
         for name in names
         if name in about and any(one.parameter(name) != other.parameter(name) for one, other in pairs)
     ]
-    return f"; with the connections {'change' if len(changed) > 1 else 'changes'} {listed(changed)}" if changed else ""
+    change = "change" if len(changed) > 1 else "changes"
+    return f"; {listed(changed)} {change} with the connections, too" if changed else ""
 
 
 def _tells(claim: Claim) -> bool:

@@ -121,8 +121,13 @@ def without_causes(named: Iterable[tuple[NameT, Sequence[Note]]]) -> list[tuple[
 
 
 def _without_told(named: Iterable[tuple[NameT, Sequence[Note]]]) -> list[tuple[NameT, Sequence[Note]]]:
-    """Return doubts without those that speak of the same trials as the text of another one of their results."""
-    return [(name, [one for one in doubts if not _is_told(one, doubts)]) for name, doubts in named]
+    """Return doubts without those that speak of the same trials as the text of another one of their results.
+
+    What is not told so of one of several results stays with all: beside its name the others would seem to lack it.
+    """
+    every = list(named)
+    untold = {one.word for _, doubts in every for one in doubts if not _is_told(one, doubts)}
+    return [(name, [one for one in doubts if one.word in untold]) for name, doubts in every]
 
 
 def _is_told(doubt: Note, doubts: Iterable[Note]) -> bool:

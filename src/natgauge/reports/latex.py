@@ -54,7 +54,8 @@ def render(shown: Sheet, title: str = "", measured: str = "", label: str = "") -
         r"\hline",
         r"\end{tabular}",
     ]
-    lines += [rf"\par{{\footnotesize {plain(note)}\par}}" for note in (*(shown.in_paper or shown.doubts), *shown.notes)]
+    doubts = shown.doubts if shown.in_paper is None else shown.in_paper
+    lines += [rf"\par{{\footnotesize {plain(note)}\par}}" for note in (*doubts, *shown.notes)]
     lines += [f"% {plain(sentence)}" for sentence in shown.for_text]
     if title:
         cells = [cell for line in shown.lines for cell in line.cells]

@@ -67,7 +67,7 @@ def sheet(results: Sequence[Result], broken: Sequence[BrokenMeasurement] = ()) -
     if without := [gateway for gateway in failed if gateway not in by_gateway]:
         lines += [SheetRow(_NONE, ()), *map(row, without)]
     notes = [*alike(results, except_for=SAID_ROWS), *_unlike(groups, by_gateway, columns)]
-    return Sheet(tuple(lines), tuple(notes), doubts_of(results), (), of_runs(results), ends_in_words=True)
+    return Sheet(tuple(lines), tuple(notes), doubts_of(results), None, of_runs(results), ends_in_words=True)
 
 
 def doubts_of(results: Sequence[Result], *, each: bool = False, informing: bool = True) -> tuple[str, ...]:

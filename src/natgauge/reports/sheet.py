@@ -71,7 +71,7 @@ class Sheet:
     """A table, independent of its form.
 
     Attributes:
-        in_paper: the doubts for readers of a paper; empty = as for others.
+        in_paper: the doubts for readers of a paper; None = as for others.
         ranges: what all cells have, and what the ranges in them are, in sentences; empty = nobody needs to be told.
         for_text: sentences for the text of a paper, which its table has no room for.
         ends_in_words: whether the last column has words, for which text has the rest of the line.
@@ -80,7 +80,7 @@ class Sheet:
     lines: tuple[SheetRow, ...]
     notes: tuple[str, ...]
     doubts: tuple[str, ...] = ()
-    in_paper: tuple[str, ...] = ()
+    in_paper: tuple[str, ...] | None = None
     ranges: str = ""
     for_text: tuple[str, ...] = ()
     ends_in_words: bool = False

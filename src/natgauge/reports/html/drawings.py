@@ -57,8 +57,8 @@ def write(  # noqa: PLR0913 - what belongs to a drawing, by keyword
         contents.append((f"{name}.{form}", _CONVERTERS[form](spec)))
         if bare:
             contents.append((f"{name}.txt", "\n\n".join(words) + "\n"))
-            # LaTeX takes what follows "%" for a comment.
-            contents += [(f"{name}.tex", "\n\n".join(map(latex.plain, words)) + "\n")] if form == "pdf" else []
+            # LaTeX takes what follows "%" for a comment, and a caption has no paragraphs.
+            contents += [(f"{name}.tex", " ".join(map(latex.plain, words)) + "\n")] if form == "pdf" else []
     return outputs.write_into(folder, contents, what="report", remedy=_REMEDY)
 
 
