@@ -1175,4 +1175,4 @@ def test_what_changes_with_the_connections_is_named() -> None:
 
     for gateways in (("a",), ("a", "b")):
         assert "with the connections" not in said(gateways)
-        assert said(gateways, hash_size=8192).endswith("; with the connections changes hash table size.")
+        assert said(gateways, hash_size=8192).endswith("; hash table size changes with the connections, too.")
