@@ -190,7 +190,7 @@ struct side_plan {
 	enum family link; /* of the outer header where the frames are in a tunnel; otherwise the same */
 	__u16 mac[3];
 	__u16 outer;		     /* octets of the outer header; 0: the frames are in no tunnel (RFC 2473) */
-	__u16 tagged;		     /* octets of VLAN tags, in no other length; see vlan.h */
+	__u16 tagged;		     /* octets of VLAN tags, in no other length */
 	__u16 vlan_each;	     /* 1: own address i has the VLAN of the last tag, plus i */
 	__u32 vlans[MOST_VLANS];     /* EtherType and VLAN of each tag, the outermost first */
 	struct addresses own;	     /* of this side's hosts */
