@@ -40,7 +40,7 @@ from natgauge.procedures import procedures
 from natgauge.procedures.kit.events import Event
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA, Memory
-from natgauge.trial import command_retries
+from natgauge.trial import controls
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 
@@ -309,7 +309,7 @@ def test_a_machine_lost_in_mid_trial_ends_the_measurement_and_the_next_one_clean
 ) -> None:
     """Its sshd is killed while frames flow, with every connection to it, and comes back later."""
     # The machine stays away: each command is tried twice, not four times.
-    monkeypatch.setattr(command_retries, "PAUSES", (0.1,))
+    monkeypatch.setattr(controls, "PAUSES", (0.1,))
     observer = Cutting(far.cut)
     try:
         with pytest.raises(NatgaugeError) as caught:

@@ -171,7 +171,7 @@ def test_each_form_has_the_rows_of_the_text(form: str) -> None:
     ]
     assert ("median" in units) == (form == "latex")
     whole = sheet(shown)
-    for sentence in whole.below if form == "markdown" else (*whole.in_paper, *whole.notes):
+    for sentence in whole.below if form == "markdown" else (*(whole.in_paper or ()), *whole.notes):
         assert sentence in re.sub(r"\\(.)", r"\1", found)
 
 
