@@ -230,7 +230,7 @@ def test_a_table_of_a_paper_has_a_median_for_each_result_and_every_row_only_by_v
     series, ranges = shown("--against", "connections")
     assert [row[0] for row in series] == [
         "connections", "destination ports",
-        "g0, median", "its 1st and 99th percentile", "g1, median", "its 1st, 99th percentile",
+        "g0, median", "its 1st and 99th percentile", "g1, median", "its 1st and 99th percentile",
     ]  # fmt: skip
     assert {len(row) for row in series} == {4}
     assert all("pm" in cell or " to " in cell for row in series[2::2] for cell in row[1:]), series
