@@ -561,4 +561,4 @@ def test_the_status_of_gateways_with_long_names_and_many_values_fits() -> None:
         )
     )
     assert max(map(len, shown)) <= 100
-    assert sum("7 of 7: 1,500 (1.5 to 1.5 M) frames/s" in line for line in shown) == 40
+    assert sum("7 of 7: median 1,500, all 1.5 to 1.5 M frames/s" in line for line in shown) == 40

@@ -54,7 +54,8 @@ def _between(facts: Facts) -> str:
         return ""
     # Rounded as the first line rounds bounds.
     lower, upper = at_least(measured.summary.minimum), at_most(max(known))
-    return f"between {lower} and {upper} {unit_with_direction(measured.metric, measured.unit, facts.parameters)}: "
+    unit = unit_with_direction(measured.metric, measured.unit, facts.parameters)
+    return f"its searches leave between {lower} and {upper} {unit}: "
 
 
 def _limited(by: LimitedBy, text: str) -> Callable[[Facts], Iterator[Said]]:
