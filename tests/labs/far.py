@@ -29,8 +29,19 @@ PORT = 22022
 _SECONDS = 10.0
 #: Of a test function. The module before it may keep the machine for as long again, and that is no fault of the test.
 TIMEOUT = pytest.mark.timeout(600, func_only=True)
+#: The limit of the host's connections: of machines in namespaces, too, and read-only there.
+LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")
+#: Seconds to wait for what another test gives back.
+PATIENCE = 30.0
 #: Seconds to wait for the machine: longer than any module keeps it.
 MOST_WAITING = 1800.0
+
+
+def await_room(connections: int) -> None:
+    """Wait while another test's measurement has lowered the host's limit."""
+    deadline = time.monotonic() + PATIENCE
+    while int(LIMIT.read_text()) < 2 * connections and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 @dataclass

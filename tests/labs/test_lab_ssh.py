@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from tests.absent import absent
-from tests.labs.far import LABS, PORT, SSHD, TIMEOUT, FarMachine, far_machine, unchanged
+from tests.labs.far import LABS, PORT, SSHD, TIMEOUT, FarMachine, await_room, far_machine, unchanged
 from tests.labs.nat44 import variant
 from tests.labs.rough import decided, settings_of, slow_tester
 from tests.labs.trying import passing
@@ -53,9 +53,6 @@ NAT = "nftables-nat44"
 CONNECTIONS = 500
 #: These take the slow tester 0.3 s, in which something can happen to the machine.
 LASTING = 1500
-LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")
-#: Seconds to wait for what another test gives back.
-PATIENCE = 30.0
 QUICK: dict[str, Any] = {"connections": CONNECTIONS, "seed": 5, "lab_name": "sshlab", "grace_seconds": 0.3}
 NEED = LabNeeds(families=("ipv4", "ipv4"), far_settings=recorded)
 
@@ -278,20 +275,13 @@ class Cutting:
             self.act()
 
 
-def _await_room(connections: int) -> None:
-    """Wait while another test's measurement has lowered the host's limit: it is this machine's, too, and read-only."""
-    deadline = time.monotonic() + PATIENCE
-    while int(LIMIT.read_text()) < 2 * connections and time.monotonic() < deadline:
-        time.sleep(0.05)
-
-
 def measured(
     far: FarMachine, folder: Path, gateway: str = NAT, metric: str = "connection-rate", observer: Cutting | None = None,
     **others: Any,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The trials of a rough measurement, which is always answered."""
     asked = {**settings_of(metric), **QUICK, **others}
-    _await_room(asked["connections"])
+    await_room(asked["connections"])
     return trials_of(natgauge.measure(metric, gateway, results=folder, observe=observer, **far.chosen, **asked).folder)
 
 

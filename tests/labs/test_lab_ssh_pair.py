@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.absent import absent
 from tests.labs.datagrams import Datagram
-from tests.labs.far import SSHD, TIMEOUT, FarPair, far_pair
+from tests.labs.far import SSHD, TIMEOUT, FarPair, await_room, far_pair
 from tests.labs.wire import Tap
 
 from natgauge.cleaning import cleanup
@@ -39,6 +39,12 @@ MACS = ("02:00:00:00:00:02", "02:00:00:00:02:01")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FarPair]:
     with far_pair("sshpair", tmp_path_factory.mktemp("pair")) as pair:
         yield pair
+
+
+@pytest.fixture(autouse=True)
+def room() -> None:
+    # natgauge wants room for more connections than there are.
+    await_room(FLOWS + 1024)
 
 
 def lab_on(pair: FarPair, **others: Any) -> Lab:
