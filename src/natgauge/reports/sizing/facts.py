@@ -203,27 +203,24 @@ def _chosen_tables(sizing: Sizing) -> list[str]:
 
 def own_work(found: Sequence[Sizing]) -> Iterator[str]:
     """Yield what is in the rates, and what is not: the tester's own work, with its share, and that of a card."""
-    names, shares = list[str](), list[float]()
-    for name, sizing in zip(names_of(found), found, strict=True):
-        rates = [result for result in _rates(sizing) if result.placement == "shared"]
-        names += [name] if rates else []
-        shares += [share for result in rates if (share := own_share(result)) is not None]
-    if names:
+    rates = list(zip(names_of(found), map(_rates, found), strict=True))
+    shared = [(name, [one for one in own if one.placement == "shared"]) for name, own in rates]
+    if names := [name for name, own in shared if own]:
+        shares = [share for _, own in shared for one in own if (share := own_share(one)) is not None]
         ends = dict.fromkeys(percent(end(shares), width=1).removesuffix(" %") for end in (min, max) if shares)
         part = f" ({' to '.join(ends)} % of the time)" if shares else ""
-        of = "" if len(names) == len(found) else f" of {enumerated(names)}"
         yield (
             f"The rates contain the tester's own work{part}, so the gateway alone carries somewhat more (placement "
-            f"shared{of})."
+            f"shared{_of(names, found)})."
         )
-    virtual = [
-        name
-        for name, sizing in zip(names_of(found), found, strict=True)
-        if any(result.placement in _WITHOUT_CARD for result in _rates(sizing))
-    ]
-    if virtual:
-        of = "" if len(virtual) == len(found) else f" of {enumerated(virtual)}"
+    if virtual := [name for name, own in rates if any(one.placement in _WITHOUT_CARD for one in own)]:
+        of = _of(virtual, found)
         yield f"No frame{of} went through a network card, whose driver takes time of the cores, too (not measured)."
+
+
+def _of(names: Sequence[str], found: Sequence[Sizing]) -> str:
+    """The names of gateways after what holds for them; empty where it holds for all."""
+    return "" if len(names) == len(found) else f" of {enumerated(names)}"
 
 
 def _rates(sizing: Sizing) -> list[Result]:

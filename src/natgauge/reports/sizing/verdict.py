@@ -98,14 +98,13 @@ def _limits(group: Sequence[Sizing]) -> str:
             number = f"{number or ', by its configured limit'} (whether memory lets it grow was not measured)"
         # With the cores that all need, those limits are left that more cores do not raise.
         with_all = leads and not is_of_cores
-        place = _ORDINALS[places[with_all]]
+        place, is_first = _ORDINALS[places[with_all]], not places[with_all]
         places[with_all] += 1
-        lead = "with as many cores as all need, " if with_all and place == _ORDINALS[0] else ""
-        limit = " limit" if place == _ORDINALS[0] else ""
+        lead = "with as many cores as all need, " if with_all and is_first else ""
         measured = " of what was measured" if not at and _is_open(group[0]) else ""
         is_on_cores = not at and is_of_cores and group[0].results[0].device_cores
         cores = f" on {_cores_of(group[0].results[0])}" if is_on_cores else ""
-        said.append(f"{lead}{SUBJECTS[first.ended]} are the {place}{limit}{measured}{cores}{number}")
+        said.append(f"{lead}{SUBJECTS[first.ended]} are the {place}{' limit' * is_first}{measured}{cores}{number}")
     lacking = _not_measured(group[0])
     return capital("; ".join([*said, f"{lacking} were not measured"] if lacking else said))
 
