@@ -22,8 +22,8 @@ CLASSES: Final = tuple(BehaviourClasses.model_fields)
 _MOST_FAILED: Final = 10
 #: Most frequent reasons that are named where an audit has no verdict; often one for each transport.
 _REASONS: Final = 3
-
-
+#: A class that no examination asks for.
+_NOT_EXAMINED: Final = "-"
 #: Mark before each verdict, which nobody needs colours for.
 MARKS: Final[Mapping[AuditVerdict, str]] = {"fails": "✗", "not seen": "?", "meets": "✓", "not applicable": "-"}
 _PORTS: Final = "If its rules accept only some ports, name these in its recipe: destination_ports, below [limits]."
@@ -203,10 +203,15 @@ def sheet(record: AuditRecord, *, marked: bool = False) -> Sheet:
 
 
 def _behaviour(transport: str, seen: BehaviourClasses) -> str:
-    """The classes of a gateway's behaviour; echo messages are not examined for hairpinning."""
-    names = [name for name in CLASSES if (transport, name) != ("icmp", "hairpinning")]
-    said = [f"{name} {getattr(seen, name) or 'not seen'}" for name in names]
-    return f"{transport.upper()}: {', '.join(said)}."
+    """The classes of a gateway's behaviour that were examined, as a sentence."""
+    every = ((name, _class(transport, name, seen)) for name in CLASSES)
+    return f"{transport.upper()}: {', '.join(' '.join(each) for each in every if each[1] != _NOT_EXAMINED)}."
+
+
+def _class(transport: str, name: str, seen: BehaviourClasses | None) -> str:
+    """A class of behaviour; echo messages are not examined for hairpinning."""
+    is_examined = (transport, name) != ("icmp", "hairpinning")
+    return getattr(seen, name, None) or ("not seen" if is_examined else _NOT_EXAMINED)
 
 
 def said(one: AuditedRequirement, *, marked: bool) -> str:
@@ -261,9 +266,10 @@ def classes(records: Sequence[AuditRecord]) -> list[SheetRow]:
     lines = []
     for transport in ("udp", "tcp", "icmp"):
         for name in CLASSES:
-            words = [getattr(record.classes.get(transport), name, None) for record in records]
-            if any(words):
-                lines.append(SheetRow(f"{name}, {transport.upper()}", tuple(word or "not seen" for word in words)))
+            seen = [record.classes.get(transport) for record in records]
+            if any(getattr(one, name, None) for one in seen):
+                cells = (_class(transport, name, one) for one in seen)
+                lines.append(SheetRow(f"{name}, {transport.upper()}", tuple(cells)))
     return lines
 
 
@@ -272,7 +278,7 @@ def behaviour(records: Sequence[AuditRecord]) -> list[SheetRow]:
     if len(records) > 1:
         return [SheetRow("behaviour", tuple(names_of(records))), *classes(records)]
     seen = records[0].classes
-    lines = [SheetRow(name, tuple(getattr(one, name) or "not seen" for one in seen.values())) for name in CLASSES]
+    lines = [SheetRow(name, tuple(_class(of, name, one) for of, one in seen.items())) for name in CLASSES]
     return [SheetRow("behaviour", tuple(map(str.upper, seen))), *lines]
 
 
