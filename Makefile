@@ -124,7 +124,7 @@ clean: ## remove what was built (results stay)
 	rm -rf target $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(STAMPS)/packages: tools/debian-packages.txt tools/install-packages | $(STAMPS)/venv
-	tools/install-packages build run
+	tools/install-packages build
 	@touch $@
 
 $(STAMPS)/venv: tools/install-packages
@@ -134,7 +134,12 @@ $(STAMPS)/venv: tools/install-packages
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/%-packages: tools/debian-packages.txt tools/install-packages | $(STAMPS)/packages
+$(STAMPS)/run-packages: tools/debian-packages.txt tools/install-packages | $(STAMPS)/packages
+	tools/install-packages run
+	@touch $@
+
+# After those, as apt installs for one purpose at a time.
+$(STAMPS)/%-packages: tools/debian-packages.txt tools/install-packages | $(STAMPS)/run-packages
 	tools/install-packages $*
 	@touch $@
 
@@ -152,8 +157,8 @@ $(STAMPS)/programs: $(SOURCES) | $(STAMPS)/packages
 	MAKEFLAGS= cargo build --release --locked
 	@touch $@
 
-# cargo compiles, with its progress shown, while packages are downloaded; pip then finds everything built.
-$(STAMPS)/installed: $(STAMPS)/packages requirements/dev.txt pyproject.toml $(WHEEL_TOOLS) $(SOURCES)
-	@$(MAKE) --no-print-directory --jobs=3 $(STAMPS)/programs $(STAMPS)/dependencies $(BESIDE)
+# cargo compiles, with its progress shown, while all else is downloaded; the last line finds everything built.
+$(STAMPS)/installed: tools/debian-packages.txt requirements/dev.txt pyproject.toml $(WHEEL_TOOLS) $(SOURCES) | $(STAMPS)/venv
+	@$(MAKE) --no-print-directory --jobs=3 $(STAMPS)/programs $(STAMPS)/dependencies $(STAMPS)/run-packages $(BESIDE)
 	$(PIP) install --no-deps --no-build-isolation --check-build-dependencies --editable .
 	@touch $@

@@ -3,8 +3,8 @@
 
     python -m tools.run_tests {unit,test,soak} [PYTEST ARGUMENT...]
 
-Tests of labs mostly wait. `test` runs the calm tests meanwhile, in processor time that the other tests leave over, and
-those that hardly do anything but wait in a process of their own.
+Tests of labs mostly wait. `test` runs the calm tests and those of the engine meanwhile, in processor time that the other
+tests leave over, and those that hardly do anything but wait in a process of their own.
 
 With arguments only the parts that pytest runs are run, one after the other, each with these arguments. The exit status
 is 0 when nothing failed and few enough lab tests needed a second try, 130 after Ctrl-C, otherwise 1. `soak` without
@@ -116,13 +116,12 @@ def _tests(name: str, marks: str, *options: str, paths: tuple[str, ...] = ()) ->
 TIERS: Final[Mapping[str, tuple[Part, ...]]] = {
     "unit": (_cargo("--lib"), _tests("unit", "not soak", *_PARALLEL, paths=("tests/unit",))),
     "test": (
-        replace(_cargo("--no-run"), name="compile", aside=True, last=True),
+        replace(_cargo(), aside=True, last=True),
         # Where nobody did that before, each of the processes that begin next would compile all tests.
         Part("collect", ("sh", "-c", 'exec "$0" -m pytest --collect-only -qq >/dev/null', sys.executable)),
         replace(_tests("calm", "calm and not alone and not soak", *_CALM), aside=True, last=True),
         replace(_tests("waiting", "waits and not calm and not alone and not soak", paths=_LABS), aside=True),
         _tests("parallel", "not waits and not calm and not alone and not soak", *_PARALLEL, paths=_LABS),
-        _cargo(),
         _tests("alone", "alone and not soak", paths=_LABS),
     ),
     "soak": (
@@ -180,6 +179,9 @@ class _Running:
         self._clock.join()
         seconds = self._ended - self._begin
         name = self.part.name
+        if self._output is not None:
+            self._output.seek(0)
+            lines = self._output.readlines()
         figures = from_pytest(name, self._figures.read()) if self.part.by_pytest else from_cargo(name, lines)
         return judged(figures, name, seconds, self.process.returncode, chosen=self._chosen)
 

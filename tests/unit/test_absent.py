@@ -53,7 +53,9 @@ def test_every_test_that_is_skipped_for_a_missing_program_looks_for_it_with_abse
 
 def test_the_targets_that_run_tests_install_the_packages_of_the_list_first() -> None:
     text = (ROOT / "Makefile").read_text()
-    assert re.search(r"^\$\(STAMPS\)/packages: .*\n\ttools/install-packages build run$", text, re.MULTILINE)
+    for stamp, purpose in (("packages", "build"), ("run-packages", "run")):
+        assert re.search(rf"^\$\(STAMPS\)/{stamp}: .*\n\ttools/install-packages {purpose}$", text, re.MULTILINE)
+    assert " $(STAMPS)/run-packages $(BESIDE)" in text
     targets = re.findall(r"^\S+: (.*)\n\t.*tools\.run_tests", text, re.MULTILINE)
     assert len(targets) == 3
     assert all("setup $(STAMPS)/test-packages" in prerequisites for prerequisites in targets)
