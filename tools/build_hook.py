@@ -53,12 +53,21 @@ class Extras(BuildHookInterface[Any]):
         build_data["tag"] = f"py3-none-{platform_tag(map(linked, binaries))}"
         if not editable:
             build_data["shared_data"] = self._texts(target / "wheel")
+            build_data["force_include"] |= self._commit(target / "wheel")
 
     def _target(self) -> Path:
         """Where cargo builds; CARGO_TARGET_DIR and cargo's own settings may have moved it."""
         command = ["cargo", "metadata", "--format-version=1", "--locked", "--no-deps"]
         output = subprocess.run(command, cwd=self.root, check=True, stdout=subprocess.PIPE).stdout
         return Path(json.loads(output)["target_directory"])
+
+    def _commit(self, folder: Path) -> dict[str, str]:
+        """Write what natgauge says of its version besides the release; returns the file and its place in the wheel."""
+        from natgauge.version import COMMIT_FILE, commit_of  # noqa: PLC0415 - found from here on
+
+        file, root = folder / COMMIT_FILE, Path(self.root)
+        file.write_text(commit_of(root) if (root / ".git").exists() else "", encoding="utf-8")
+        return {str(file): f"natgauge/{COMMIT_FILE}"}
 
     def _texts(self, folder: Path) -> dict[str, str]:
         """Write man page and licences; returns each file and its place below the prefix."""

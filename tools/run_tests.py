@@ -3,8 +3,8 @@
 
     python -m tools.run_tests {unit,test,soak} [PYTEST ARGUMENT...]
 
-Tests of labs mostly wait. `test` runs the calm tests and those of the engine meanwhile, in processor time that the other
-tests leave over, and those that hardly do anything but wait in a process of their own.
+Tests of labs mostly wait. `test` runs the calm tests and those of the engine meanwhile, in processor time that the
+others leave over, and those that hardly do anything but wait in a process of their own.
 
 With arguments only the parts that pytest runs are run, one after the other, each with these arguments. The exit status
 is 0 when nothing failed and few enough lab tests needed a second try, 130 after Ctrl-C, otherwise 1. `soak` without

@@ -195,7 +195,7 @@ def offering(*offered: resources.Resources, **scheduler: Any) -> Any:
 
 def test_a_worker_of_another_natgauge_is_refused() -> None:
     with pytest.raises(HostError, match=r"worker w1 at dask://a has natgauge 0\.0\.9, here is .*; .* the same version"):
-        offering({resources.WORKER: 1.0}, {"natgauge 0.0.9": 1.0})
+        offering({resources.of_worker(): 1.0}, {"natgauge 0.0.9": 1.0})
 
 
 def test_cells_are_planned_once_for_the_cores_of_all_workers_and_alike_machines_are_one() -> None:
@@ -221,15 +221,15 @@ def test_cells_are_planned_once_for_the_cores_of_all_workers_and_alike_machines_
 
 
 def test_workers_that_are_none_of_ours_are_left_alone() -> None:
-    assert offering({resources.WORKER: 1.0}, {"GPU": 1.0}).offers() == [{resources.WORKER: 1.0}]
+    assert offering({resources.of_worker(): 1.0}, {"GPU": 1.0}).offers() == [{resources.of_worker(): 1.0}]
 
 
 def test_a_worker_of_another_python_is_refused() -> None:
     with pytest.raises(HostError, match=r"worker w0 at dask://a has python 3\.13, here is 3\.11"):
-        offering({resources.WORKER: 1.0}, python="3.13.1")
+        offering({resources.of_worker(): 1.0}, python="3.13.1")
 
 
 def test_a_scheduler_that_answers_no_more_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "ANSWER_SECONDS", 0.05)
     with pytest.raises(HostError, match=r"the scheduler at dask://a is gone .* --resume"):
-        offering({resources.WORKER: 1.0}, silent=True)
+        offering({resources.of_worker(): 1.0}, silent=True)

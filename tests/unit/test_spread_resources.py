@@ -19,7 +19,7 @@ from natgauge.errors import HostError, UsageError
 from natgauge.host import cpus
 from natgauge.labs.common import locks
 from natgauge.spread import resources
-from natgauge.version import VERSION
+from natgauge.version import exact_version
 
 FACTS = {"kernel": "6.18", "cpu": {"model": "Made up"}}
 THROUGHPUT: Mapping[str, object] = {"metric": "throughput"}
@@ -63,7 +63,7 @@ def offered(
 
 def test_a_cell_needs_its_lab_and_its_cores_and_one_worker_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, 4)
-    assert wanted() == {f"natgauge {VERSION}": 1, "cores": 1, "lab default": 1}
+    assert wanted() == {f"natgauge {exact_version()}": 1, "cores": 1, "lab default": 1}
     assert wanted(placement="isolated")["cores"] == 2
     assert wanted(placement="isolated", cores=2)["cores"] == 3
     assert wanted(placement="shared", cores=3)["cores"] == 3

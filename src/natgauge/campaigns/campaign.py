@@ -50,7 +50,7 @@ from natgauge.records.store import (
 from natgauge.setup.setup import check_host
 from natgauge.system_errors import fault, unwritable
 from natgauge.trial.protocols import Observer, Silent
-from natgauge.version import VERSION
+from natgauge.version import exact_version
 
 #: What a campaign writes beside its journal before its first trial; the last one first, so that what is left never
 #: looks like one, nor its plan like a user's.
@@ -219,7 +219,7 @@ def _undo_left_behind(observer: Observer) -> None:
 
 
 def _run(session: Session, *, retry_broken: bool) -> None:
-    session.append_line("session", natgauge=VERSION, only=list(session.only))
+    session.append_line("session", natgauge=exact_version(), only=list(session.only))
     how = "ended"
     try:
         if retry_broken:
@@ -285,7 +285,7 @@ def _begin(journal: Journal, plan: plans.Plan, setup: Means, seed: int) -> None:
         write_text(folder / PLAN_TEXT, plan.text)
     # Written last: a folder with this file has a campaign that can be resumed.
     record = CampaignRecord(
-        natgauge=VERSION,
+        natgauge=exact_version(),
         name=plan.name,
         plan=plan.content(exclude_none=True),
         sha256=plan.digest,
@@ -326,9 +326,9 @@ def _of_file(measurement: CellMeasurement) -> str:
 
 def _refuse_other(plan: plans.Plan, begun: CampaignRecord, folder: Path) -> None:
     """Refuse a plan or a natgauge that differs: all repetitions of a campaign are measured in the same way."""
-    if begun.natgauge != VERSION:
+    if begun.natgauge != exact_version():
         raise UsageError(
-            f"campaign: {folder} was begun by natgauge {begun.natgauge}, this is {VERSION}, which may measure "
+            f"campaign: {folder} was begun by natgauge {begun.natgauge}, this is {exact_version()}, which may measure "
             "otherwise; go on with that version, or begin a new campaign: --out"
         )
     plan = plan.begun_as(begun.plan)

@@ -107,9 +107,9 @@ def _width_of_help() -> int:
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from natgauge.version import VERSION
+        from natgauge.version import exact_version
 
-        say(f"natgauge {VERSION}")
+        say(f"natgauge {exact_version()}")
         ctx.exit()
 
 

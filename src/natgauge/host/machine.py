@@ -13,7 +13,7 @@ from typing import Final
 
 from natgauge.host.cpus import online_cpus
 from natgauge.host.limits import ControlGroups, available_octets, memory_octets, text_of
-from natgauge.version import VERSION
+from natgauge.version import exact_version
 
 _CPUINFO: Final = {"model name": "model", "cache size": "cache", "microcode": "microcode", "flags": "flags"}
 
@@ -43,7 +43,7 @@ def facts(*, host_name: bool = False) -> Mapping[str, object]:
     """
     groups, cpu = ControlGroups(), _cpuinfo()
     facts: dict[str, object] = {
-        "natgauge": VERSION,
+        "natgauge": exact_version(),
         "python": platform.python_version(),
         "host": platform.node() if host_name else None,
         "system": _system(),

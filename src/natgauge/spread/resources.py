@@ -29,20 +29,23 @@ from natgauge.labs.common.locks import Lock, check_name
 from natgauge.labs.common.register import kept_settings
 from natgauge.measurements.conditions import moving_facts
 from natgauge.trial.bench import Bench
-from natgauge.version import VERSION
+from natgauge.version import exact_version
 from natgauge.words import TESTER
 
 #: Offered by one worker of each machine: settings of the whole machine, ports of a wire, labs that are kept up.
 MACHINE_WIDE: Final = "what its machine has once"
 CORES: Final = "cores"
-#: Offered once by each worker of this version: so it runs one task at a time.
-WORKER: Final = f"natgauge {VERSION}"
 _WORKERS: Final = "natgauge "
 _LAB, _CORE, _LIKE, _MACHINE = "lab ", "core ", "like ", "machine "
 _DIGEST_DIGITS: Final = 12
 _LONGEST_NAME: Final = 32
 
 Resources = dict[str, float]
+
+
+def of_worker() -> str:
+    """Return what each worker of this version offers once: so it runs one task at a time."""
+    return f"{_WORKERS}{exact_version()}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +63,7 @@ class Offer:
 
     def resources(self, facts: Mapping[str, Any]) -> Resources:
         """Return the resources for Dask; `facts` are facts of the machine."""
-        resources = {WORKER: 1.0, CORES: float(len(self.cores)), _MACHINE + machine_digest(): 1.0}
+        resources = {of_worker(): 1.0, CORES: float(len(self.cores)), _MACHINE + machine_digest(): 1.0}
         resources |= {f"{_CORE}{core}": 1.0 for core in self.cores}
         resources |= {f"{_LAB}{lab}": 1.0 for lab in self.labs}
         resources[_LIKE + likeness(facts, len(self.cores))] = 1.0
@@ -135,7 +138,7 @@ def needs(plan: Plan, point: PlannedCell, kept: Collection[tuple[str, str]] = ()
     # A device that cannot do without a server shares its cores with it where no others are left.
     if asked and not lists["server_cores"] and not point.recipe.asks_server:
         least += 1
-    needed: Resources = {WORKER: 1.0, CORES: float(least), f"{_LAB}{point.cell.lab.lab_name}": 1.0}
+    needed: Resources = {of_worker(): 1.0, CORES: float(least), f"{_LAB}{point.cell.lab.lab_name}": 1.0}
     for name, cores in lists.items():
         if isinstance(choices.get(name), str):
             needed |= {f"{_CORE}{core}": 1.0 for core in cores}
