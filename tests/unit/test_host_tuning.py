@@ -1,26 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the tester machine: looked at, set for measuring, put back; on a made-up machine."""
+"""Settings of the tester's and the device's machine: looked at, set for measuring, put back; on made-up machines."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+from pyroute2.ethtool.ioctl import IoctlEthtool, NotSupportedError
+from pyroute2.netlink.exceptions import NetlinkError
+from tests.unit import fake_ethtool
 from tests.unit.golden import Golden
 from tests.unit.made_machine import Made, MadeMachine
 
 from natgauge.cleaning import cleanup
 from natgauge.cli import run
 from natgauge.errors import HostError, UsageError
-from natgauge.host import capabilities
+from natgauge.host import capabilities, ethtool
 from natgauge.host.ethtool import Part
-from natgauge.host.tuning import tuner
+from natgauge.host.tuning import recorded, tuner
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.recorded import settings_of
 from natgauge.host.tuning.tuner import KNOBS
@@ -470,3 +476,142 @@ def test_who_may_not_change_the_machine_is_told(
     assert run(["host", "tune"]) == 3
     assert "CAP_SYS_ADMIN" in capsys.readouterr().err
     assert run(["host", "check"]) == 1
+
+
+DEVICE_PORTS = ("eth1", "eth2")
+#: A card with four of eight queues that hashes addresses alone, and one whose driver has nothing to choose.
+CARDS: dict[str, Any] = {
+    "eth1": {"most": {"combined": 8}, "queues": {"combined": 4}, "hash": {"udp4": "sd", "udp6": "sdfn"}},
+    "eth2": {},
+}
+
+
+class Machine:
+    """A device_machine with a stand-in for ethtool and for the folder of its processors."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "ethtool.json").write_text(json.dumps(CARDS))
+        shutil.copy(fake_ethtool.__file__, folder / "fake.py")
+        (folder / "ethtool").write_text(f'#!/bin/sh\n{sys.executable} {folder}/fake.py "$@" && echo\n')
+        (folder / "ip").write_text("#!/bin/sh\n")
+        for program in ("ethtool", "ip"):
+            (folder / program).chmod(0o755)
+        for cpu, governor in enumerate(("powersave", "performance")):
+            place = folder / f"cpu{cpu}" / "cpufreq"
+            place.mkdir(parents=True)
+            (place / "scaling_governor").write_text(f"{governor}\n")
+            (place / "scaling_available_governors").write_text("performance powersave\n")
+        (folder / "online").write_text("0-1\n")
+
+    def run(self, script: str, *options: str) -> str:
+        """Run shell text there; the lab runs what changes something with `-eu`."""
+        text = script.replace("/sys/devices/system/cpu", str(self.folder))
+        path = f"{self.folder}:{os.environ['PATH']}"
+        done = subprocess.run(
+            ["/bin/sh", *options], input=text, env={"PATH": path}, capture_output=True, text=True, check=True
+        )
+        return done.stdout.replace(str(self.folder), "/sys/devices/system/cpu")
+
+    def now(self) -> str:
+        return self.run(recorded.script(DEVICE_PORTS))
+
+
+@pytest.fixture
+def device_machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+FOUND = {
+    "device_governor": "performance, powersave",
+    "device_queues": ["combined 4", None],
+    "device_flow_hash": ["sd, sdfn", None],
+}
+
+
+def test_the_settings_are_read_by_one_script(device_machine: Machine) -> None:
+    assert recorded.values(device_machine.now(), DEVICE_PORTS) == FOUND
+
+
+def test_a_machine_without_such_settings_reports_none() -> None:
+    assert recorded.values("", DEVICE_PORTS) == {
+        "device_governor": None,
+        "device_queues": [None, None],
+        "device_flow_hash": [None, None],
+    }
+    assert list(recorded.changes("", DEVICE_PORTS)) == []
+
+
+def test_they_are_set_for_measuring_and_restored(device_machine: Machine, golden: Golden) -> None:
+    changes = list(recorded.changes(device_machine.now(), DEVICE_PORTS))
+    golden([what for what, _, _ in changes])
+    for _, sets, _ in changes:
+        device_machine.run(sets, "-eu")
+    assert recorded.values(device_machine.now(), DEVICE_PORTS) == {
+        "device_governor": "performance",
+        "device_queues": ["combined 2", None],
+        "device_flow_hash": ["sdfn, sdfn", None],
+    }
+    assert list(recorded.changes(device_machine.now(), DEVICE_PORTS)) == []
+    for _, _, undoes in reversed(changes):
+        device_machine.run(undoes, "-eu")
+    assert recorded.values(device_machine.now(), DEVICE_PORTS) == FOUND
+
+
+def test_what_is_gone_is_not_restored(device_machine: Machine) -> None:
+    """A core was taken away, and an interface was removed."""
+    changes = list(recorded.changes(device_machine.now(), DEVICE_PORTS))
+    shutil.rmtree(device_machine.folder / "cpu0")
+    (device_machine.folder / "ip").write_text("#!/bin/sh\nexit 1\n")
+    (device_machine.folder / "ethtool").write_text("#!/bin/sh\nexit 9\n")
+    for _, _, undoes in changes:
+        device_machine.run(undoes, "-eu")
+    assert not (device_machine.folder / "cpu0").exists()
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Have every request to a driver end with an error."""
+
+    def refuse(*_: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(ethtool, "_exchange", refuse)
+    monkeypatch.setattr(ethtool, "ask", refuse)
+    monkeypatch.setattr(IoctlEthtool, "get_features", refuse)
+
+
+@pytest.mark.parametrize(
+    ("part", "error"),
+    [
+        ("pause", NetlinkError(errno.EOPNOTSUPP)),
+        ("eee", NetlinkError(errno.EPROTONOSUPPORT)),
+        ("queues", NetlinkError(errno.ENOENT)),
+        ("offloads", NotSupportedError("eth1")),
+        ("hash", OSError(errno.EOPNOTSUPP, "Operation not supported")),
+        ("hash", OSError(errno.EINVAL, "Invalid argument")),
+    ],
+)
+def test_a_driver_that_does_not_know_a_part_has_nothing_of_it(
+    monkeypatch: pytest.MonkeyPatch, part: Part, error: Exception
+) -> None:
+    answering(monkeypatch, error)
+    assert ethtool.read("eth1", part) is None
+
+
+@pytest.mark.parametrize(
+    ("part", "error", "reason"),
+    [
+        ("pause", NetlinkError(errno.ENODEV), "No such device"),
+        ("queues", NetlinkError(errno.EINVAL), "Invalid argument"),
+        ("coalescing", NetlinkError(errno.EBUSY), "Device or resource busy"),
+        ("hash", OSError(errno.EPERM, "Operation not permitted"), "Operation not permitted"),
+    ],
+)
+def test_any_other_error_does_not_mean_that_there_is_nothing(
+    monkeypatch: pytest.MonkeyPatch, part: Part, error: Exception, reason: str
+) -> None:
+    """`natgauge host restore` took it for a setting that is gone, and forgot the old value."""
+    answering(monkeypatch, error)
+    with pytest.raises(HostError) as refused:
+        ethtool.read("eth1", part)
+    assert str(refused.value) == f"port eth1: {part} cannot be read ({reason})"

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of what programs print, a limit is stored, whether or not natgauge may make file systems."""
+"""Commands of users and recipes: how much of what they print is stored, and a device that a command starts anew."""
 
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from tests.unit.golden import Golden
 
 from natgauge import bounded_output
 from natgauge.bounded_output import MOST_OCTETS, BoundedOutput
-from natgauge.errors import BrokenError
+from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.gateways.processes import Process
+from natgauge.labs.common import port_options
+from natgauge.labs.common.port_options import BootCommand, PortOptions
 from natgauge.labs.common.shell import run_shell
 
 LIMIT = 65_536
@@ -103,3 +106,44 @@ def test_a_core_dump_without_its_end_is_named(golden: Golden) -> None:
     process = Process(name="p", command="p")
     said = process.ended("natgauge-end 139 cut\n/run/core\na\n")
     golden(said)
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device is looked at without a pause."""
+    monkeypatch.setattr(port_options, "_POLL_SECONDS", 0.01)
+
+
+def command(text: str, seconds: float = 20.0, settle: float = 0.0) -> BootCommand:
+    made = PortOptions(boot_seconds=seconds, boot_settle_seconds=settle).boot("boot command", text)
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize(("cores", "told"), [(4, "4"), (None, "none")])
+def test_the_command_is_told_the_number_of_cores(tmp_path: Path, cores: int | None, told: str) -> None:
+    command(f'printf "${{NG_CORES:-none}}" > {tmp_path}/cores').run(cores)
+    assert (tmp_path / "cores").read_text() == told
+
+
+def test_the_device_is_waited_for_and_then_left_alone() -> None:
+    looks = iter(["it does not answer", "it has 8 processors online, not 4", ""])
+    begun = time.monotonic()
+    needed = command("true", settle=0.2).run(4, lambda: next(looks))
+    assert next(looks, None) is None
+    # The time to settle is no part of what the device needed.
+    assert needed <= time.monotonic() - begun - 0.2
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("sleep 60", 0.1), ("echo no power >&2; exit 3", 9.0), ("exit 3", 9.0), ("true", 0.1)]
+)
+def test_a_device_that_does_not_come_back_ends_in_one_line(text: str, seconds: float, golden: Golden) -> None:
+    with golden.raises(HostError) as refused:
+        command(text, seconds).run(2, lambda: "it is silent")
+    assert "\n" not in str(refused.value)
+
+
+def test_an_empty_command_is_refused(golden: Golden) -> None:
+    with golden.raises(UsageError):
+        command("  ")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of control groups of both versions, of a process's own group and of all above it."""
+"""Limits of control groups of both versions; and of a machine, what moves figures and nothing that only names it."""
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_results import doubted_for
 
+from natgauge.host import machine
 from natgauge.host.limits import ControlGroups, Throttling
 from natgauge.records.parameters import Parameters
 
@@ -128,3 +130,28 @@ def test_a_cpu_group_with_the_time_of_one_process_outside_is_found(
     found = groups(tmp_path, CPU.format(top=top), f"1:cpu:{own}\n0::/x\n", files)
     assert found.narrow_cpu_group() == (own if is_narrow else "")
     assert groups(tmp_path / "second", SECOND, "0::/pod/box\n", {}).narrow_cpu_group() == ""
+
+
+COMMAND_LINE = (
+    "BOOT_IMAGE=/vmlinuz-6.18 root=UUID=0b5c-11 ro isolcpus=managed_irq,1-3 nohz-full=1-3 rcu_nocbs=1-3 "
+    "mitigations=off spectre_v2=off intel_idle.max_cstate=1 systemd.hostname=secret ip=10.0.0.7 luks.uuid=99 quiet "
+    '"init_on_alloc=0" dyndbg="file x isolcpus=9" -- token=secret mitigations=auto'
+)
+
+
+def test_of_the_command_line_only_what_moves_figures_is_told() -> None:
+    assert machine.moving_parameters(COMMAND_LINE) == [
+        "isolcpus=managed_irq,1-3",
+        "nohz-full=1-3",
+        "rcu_nocbs=1-3",
+        "mitigations=off",
+        "spectre_v2=off",
+        "intel_idle.max_cstate=1",
+        '"init_on_alloc=0"',
+    ]
+
+
+def test_the_hosts_name_is_told_only_when_asked_for() -> None:
+    assert "host" not in machine.facts()
+    assert machine.facts(host_name=True)["host"] == platform.node()
+    assert "command_line" not in machine.facts()
