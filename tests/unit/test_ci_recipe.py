@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 import textwrap
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -80,6 +84,29 @@ def gitlab(job: str, page: str = GITLAB) -> str:
     return "\n".join(line.removeprefix("    - ") for line in found[1].splitlines())
 
 
+def git(folder: Path, *words: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    done = subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@cache
+def repository() -> Path:
+    """One whose gateway was changed; each job has a copy."""
+    made = tempfile.TemporaryDirectory()
+    atexit.register(made.cleanup)
+    folder = Path(made.name)
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "gateway.toml").write_text("# before\n")
+    (folder / "rules.nft").write_text("# rules before\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "before")
+    git(folder, "update-ref", "refs/remotes/origin/main", "HEAD")
+    (folder / "gateway.toml").write_text("# after\n")
+    git(folder, "commit", "-qam", "after")
+    return folder
+
+
 class Job:
     """A repository whose gateway was changed, and programs that note what they were asked."""
 
@@ -87,8 +114,8 @@ class Job:
         self.folder = folder / "repository"
         self.log = folder / "log"
         programs = folder / "bin"
-        for path in (self.folder, programs):
-            path.mkdir()
+        shutil.copytree(repository(), self.folder)
+        programs.mkdir()
         self.log.touch()
         for name, text in {"natgauge": NATGAUGE, "gh": GH, "curl": NOTES, "sudo": '#!/bin/sh\nexec "$@"\n'}.items():
             (programs / name).write_text(text)
@@ -111,36 +138,16 @@ class Job:
             "CI_MERGE_REQUEST_IID": "7",
             "REPORT_TOKEN": "t",
         }
-        self._repository()
+        self.environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = (
+            (self.folder / ".git/refs/remotes/origin/main").read_text().strip()
+        )
         (self.folder / "cost.md").write_text(BEFORE)
-
-    def _repository(self) -> None:
-        def git(*words: str) -> str:
-            identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-            return subprocess.run(
-                ["git", *identity, *words], cwd=self.folder, check=True, capture_output=True, text=True
-            ).stdout.strip()
-
-        git("init", "-q", "-b", "main")
-        (self.folder / "gateway.toml").write_text("# before\n")
-        (self.folder / "rules.nft").write_text("# rules before\n")
-        git("add", ".")
-        git("commit", "-qm", "before")
-        self.environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = git("rev-parse", "HEAD")
-        git("update-ref", "refs/remotes/origin/main", "HEAD")
-        (self.folder / "gateway.toml").write_text("# after\n")
-        git("commit", "-qam", "after")
 
     def base_lacks_the_recipe(self) -> None:
         """The base is a commit before it."""
-        empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-        made = subprocess.run(
-            ["git", *identity, "commit-tree", "-m", "empty", empty],
-            cwd=self.folder, check=True, capture_output=True, text=True,
-        ).stdout.strip()  # fmt: skip
-        subprocess.run(["git", "update-ref", "refs/remotes/origin/main", made], cwd=self.folder, check=True)
-        self.environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = made
+        base = git(self.folder, "commit-tree", "-m", "empty", "4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+        git(self.folder, "update-ref", "refs/remotes/origin/main", base)
+        self.environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = base
 
     def run(self, shell: list[str], script: str, **more: str) -> subprocess.CompletedProcess[str]:
         """One step, as the service runs it."""

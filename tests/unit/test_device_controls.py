@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,12 @@ def rate_of(meter: LabMeasurer) -> MeasurementResult:
     return connection_rate.PROCEDURE.measure(meter, settings)
 
 
+@cache
+def undisturbed() -> MeasurementResult:
+    """The rate of a device whose commands never fail."""
+    return rate_of(meter_of()[0])
+
+
 def meter_of(**others: Any) -> tuple[LabMeasurer, Forgetful]:
     engine = FakeEngine(capacity=TRUTH)
     device = Forgetful(engine, **others)
@@ -200,9 +207,8 @@ def meter_of(**others: Any) -> tuple[LabMeasurer, Forgetful]:
 
 @pytest.mark.parametrize("chance", [0.05, 0.1, 0.25])
 def test_controls_that_fail_by_chance_change_no_answer_and_are_counted(chance: float, golden: Golden) -> None:
-    undisturbed, _ = meter_of()
     meter, device = meter_of(chance=chance)
-    wanted, found = rate_of(undisturbed), rate_of(meter)
+    wanted, found = undisturbed(), rate_of(meter)
     assert (found.summary.median, found.error, found.limited_by) == (wanted.summary.median, wanted.error, "device")
     assert found.trials[Verdict.COLLAPSED] == device.restarts == 0
     assert device.failed > 0
@@ -214,11 +220,10 @@ def test_controls_that_fail_by_chance_change_no_answer_and_are_counted(chance: f
 @pytest.mark.parametrize("trial", [1, 2, 4, 9])
 def test_a_trial_after_which_nothing_is_answered_is_invalid_and_repeated(trial: int, golden: Golden) -> None:
     """Each was a load too high: 49,609 or 99,219 connections/s for 1,000,000, limited by the device."""
-    undisturbed, _ = meter_of()
     # The single frames that follow are an engine run, too; after them it answers again.
     meter, device = meter_of(deaf=frozenset({trial}))
     found = rate_of(meter)
-    assert found.summary.median == rate_of(undisturbed).summary.median
+    assert found.summary.median == undisturbed().summary.median
     assert (found.trials[Verdict.INVALID], found.trials[Verdict.COLLAPSED], device.restarts) == (1, 0, 0)
     (invalid,) = (
         attempt.outcome

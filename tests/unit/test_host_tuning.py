@@ -201,15 +201,21 @@ def test_interrupts_of_cards_that_are_not_tuned_are_put_back_with_the_threads(mo
 
 
 @pytest.mark.parametrize(("owner", "method"), [(TunedMachine, "write"), (MadeMachine, "set_port")])
-@pytest.mark.parametrize("act", ["tune", "restore"])
-def test_killed_when_threads_or_queues_had_moved_the_interrupts_these_are_put_back(
-    moving: Made, monkeypatch: pytest.MonkeyPatch, owner: type[TunedMachine], method: str, act: str
+@pytest.mark.parametrize(("act", "is_late"), [("tune", True), ("restore", True), ("restore", False)])
+def test_killed_before_or_when_threads_or_queues_had_moved_the_interrupts_these_are_put_back(  # noqa: PLR0917
+    moving: Made,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: type[TunedMachine],
+    method: str,
+    act: str,
+    is_late: bool,  # noqa: FBT001 - a parameter
 ) -> None:
     before = moving.state()
     whole = getattr(owner, method)
 
     def killed(*arguments: Any) -> None:
-        whole(*arguments)
+        if is_late:
+            whole(*arguments)
         raise _KilledError
 
     if act == "restore":
@@ -282,22 +288,6 @@ def test_queues_of_a_driver_that_runs_programs_with_half_of_them_stop_there(made
     made.change("eth1", **{"most queues": {"combined": most}, "queues": {"combined": most}})
     looked = {(one.name, one.key): one for one in tuner.check(["eth1"], machine=made.machine)}
     assert looked["queues", "eth1"].better == f"combined {better}"
-
-
-def test_a_kill_in_the_middle_of_restoring_loses_nothing(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = made.state()
-    made.tune("eth1")
-
-    def killed(*_: Any) -> None:
-        raise _KilledError
-
-    with monkeypatch.context() as patched:
-        patched.setattr(MadeMachine, "set_port", killed)
-        with pytest.raises(_KilledError):
-            made.restore()
-    assert made.state() != before
-    made.restore()
-    assert made.state() == before
 
 
 def test_what_somebody_else_changed_is_told_and_left_alone(made: Made) -> None:
@@ -493,7 +483,7 @@ class Machine:
         self.folder = folder
         (folder / "ethtool.json").write_text(json.dumps(CARDS))
         shutil.copy(fake_ethtool.__file__, folder / "fake.py")
-        (folder / "ethtool").write_text(f'#!/bin/sh\n{sys.executable} {folder}/fake.py "$@" && echo\n')
+        (folder / "ethtool").write_text(f'#!/bin/sh\n{sys.executable} -I -S {folder}/fake.py "$@" && echo\n')
         (folder / "ip").write_text("#!/bin/sh\n")
         for program in ("ethtool", "ip"):
             (folder / program).chmod(0o755)
@@ -529,10 +519,6 @@ FOUND = {
 }
 
 
-def test_the_settings_are_read_by_one_script(device_machine: Machine) -> None:
-    assert recorded.values(device_machine.now(), DEVICE_PORTS) == FOUND
-
-
 def test_a_machine_without_such_settings_reports_none() -> None:
     assert recorded.values("", DEVICE_PORTS) == {
         "device_governor": None,
@@ -543,16 +529,19 @@ def test_a_machine_without_such_settings_reports_none() -> None:
 
 
 def test_they_are_set_for_measuring_and_restored(device_machine: Machine, golden: Golden) -> None:
-    changes = list(recorded.changes(device_machine.now(), DEVICE_PORTS))
+    found = device_machine.now()
+    assert recorded.values(found, DEVICE_PORTS) == FOUND
+    changes = list(recorded.changes(found, DEVICE_PORTS))
     golden([what for what, _, _ in changes])
     for _, sets, _ in changes:
         device_machine.run(sets, "-eu")
-    assert recorded.values(device_machine.now(), DEVICE_PORTS) == {
+    tuned = device_machine.now()
+    assert recorded.values(tuned, DEVICE_PORTS) == {
         "device_governor": "performance",
         "device_queues": ["combined 2", None],
         "device_flow_hash": ["sdfn, sdfn", None],
     }
-    assert list(recorded.changes(device_machine.now(), DEVICE_PORTS)) == []
+    assert list(recorded.changes(tuned, DEVICE_PORTS)) == []
     for _, _, undoes in reversed(changes):
         device_machine.run(undoes, "-eu")
     assert recorded.values(device_machine.now(), DEVICE_PORTS) == FOUND
@@ -569,8 +558,25 @@ def test_what_is_gone_is_not_restored(device_machine: Machine) -> None:
     assert not (device_machine.folder / "cpu0").exists()
 
 
-def answering(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    """Have every request to a driver end with an error."""
+@pytest.mark.parametrize(
+    ("part", "error", "reason"),
+    [
+        ("pause", NetlinkError(errno.EOPNOTSUPP), None),
+        ("eee", NetlinkError(errno.EPROTONOSUPPORT), None),
+        ("queues", NetlinkError(errno.ENOENT), None),
+        ("offloads", NotSupportedError("eth1"), None),
+        ("hash", OSError(errno.EOPNOTSUPP, "Operation not supported"), None),
+        ("hash", OSError(errno.EINVAL, "Invalid argument"), None),
+        ("pause", NetlinkError(errno.ENODEV), "No such device"),
+        ("queues", NetlinkError(errno.EINVAL), "Invalid argument"),
+        ("coalescing", NetlinkError(errno.EBUSY), "Device or resource busy"),
+        ("hash", OSError(errno.EPERM, "Operation not permitted"), "Operation not permitted"),
+    ],
+)
+def test_a_driver_that_does_not_know_a_part_has_nothing_of_it_and_any_other_error_is_one(
+    monkeypatch: pytest.MonkeyPatch, part: Part, error: Exception, reason: str | None
+) -> None:
+    """`natgauge host restore` took every error for a setting that is gone, and forgot the old value."""
 
     def refuse(*_: object) -> NoReturn:
         raise error
@@ -578,40 +584,9 @@ def answering(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     monkeypatch.setattr(ethtool, "_exchange", refuse)
     monkeypatch.setattr(ethtool, "ask", refuse)
     monkeypatch.setattr(IoctlEthtool, "get_features", refuse)
-
-
-@pytest.mark.parametrize(
-    ("part", "error"),
-    [
-        ("pause", NetlinkError(errno.EOPNOTSUPP)),
-        ("eee", NetlinkError(errno.EPROTONOSUPPORT)),
-        ("queues", NetlinkError(errno.ENOENT)),
-        ("offloads", NotSupportedError("eth1")),
-        ("hash", OSError(errno.EOPNOTSUPP, "Operation not supported")),
-        ("hash", OSError(errno.EINVAL, "Invalid argument")),
-    ],
-)
-def test_a_driver_that_does_not_know_a_part_has_nothing_of_it(
-    monkeypatch: pytest.MonkeyPatch, part: Part, error: Exception
-) -> None:
-    answering(monkeypatch, error)
-    assert ethtool.read("eth1", part) is None
-
-
-@pytest.mark.parametrize(
-    ("part", "error", "reason"),
-    [
-        ("pause", NetlinkError(errno.ENODEV), "No such device"),
-        ("queues", NetlinkError(errno.EINVAL), "Invalid argument"),
-        ("coalescing", NetlinkError(errno.EBUSY), "Device or resource busy"),
-        ("hash", OSError(errno.EPERM, "Operation not permitted"), "Operation not permitted"),
-    ],
-)
-def test_any_other_error_does_not_mean_that_there_is_nothing(
-    monkeypatch: pytest.MonkeyPatch, part: Part, error: Exception, reason: str
-) -> None:
-    """`natgauge host restore` took it for a setting that is gone, and forgot the old value."""
-    answering(monkeypatch, error)
+    if reason is None:
+        assert ethtool.read("eth1", part) is None
+        return
     with pytest.raises(HostError) as refused:
         ethtool.read("eth1", part)
     assert str(refused.value) == f"port eth1: {part} cannot be read ({reason})"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import subprocess
 import sys
 import tempfile
@@ -58,8 +59,10 @@ def test_with_that_mark_a_fixture_may_take_longer_than_the_time_out(
 ) -> None:
     (tmp_path / "test_waiting.py").write_text(MODULE.format(func_only=func_only))
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-c", "/dev/null", "--rootdir", tmp_path, tmp_path],
+        [sys.executable, "-m", "pytest", "-p", "pytest_timeout", "-c", "/dev/null", "--rootdir", tmp_path, tmp_path],
         cwd=tmp_path,
+        # No other plugin than that of the mark.
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         check=False,
         capture_output=True,
         text=True,

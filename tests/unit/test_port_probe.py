@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -122,12 +123,13 @@ def test_no_command_is_given_for_a_port_that_the_machine_needs(
     assert not report.usable
 
 
-def commands(mend: str) -> Iterator[str]:
+@cache
+def commands(mend: str) -> Sequence[str]:
     """The commands of a line for `sh`, which has nothing between them but "&&"."""
     subprocess.run(["sh", "-n", "-c", mend], check=True)
     for command in mend.split(" && "):
         assert shlex.join(shlex.split(command)) == command
-        yield command
+    return mend.split(" && ")
 
 
 @pytest.mark.parametrize("name", ["eth1", "str.5", "odd;$(name)"])

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,12 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: Memory) -> 
     return tmp_path
 
 
+@cache
+def syntax_fault(snippet: str) -> str:
+    """What a shell says of it; recipes share most snippets."""
+    return subprocess.run(["sh", "-n"], input=snippet, text=True, capture_output=True, check=False).stderr
+
+
 def scripts(recipe: Recipe) -> list[tuple[str, str]]:
     of_verbs = [(verb, piece) for verb in VERBS for piece in recipe.verbs.pieces(verb)]
     of_knobs = [
@@ -228,8 +235,7 @@ def test_the_gateways_are_there() -> None:
 
 def test_every_snippet_is_posix_shell_and_uses_known_variables_only(recipe: Recipe) -> None:
     for verb, text in scripts(recipe):
-        check = subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True, check=False)
-        assert check.returncode == 0, f"{verb}: {check.stderr}"
+        assert syntax_fault(text) == "", verb
         assert set(re.findall(r"\bNG_[A-Z0-9_]+", text)) <= VARIABLES, verb
         assert set(re.findall(r"\$\{?([A-Z][A-Z0-9_]+)\b", text)) - VARIABLES <= set(recipe.environment), verb
 
@@ -430,7 +436,7 @@ def test_a_restart_under_load_stops_and_starts_and_leaves_the_rest_alone(recipe:
     end = 0
     for piece in (*recipe.verbs.pieces("stop"), *recipe.verbs.pieces("start")):
         end = asked[0].index(piece, end) + len(piece)
-    assert subprocess.run(["sh", "-n"], input=asked[0], text=True, capture_output=True, check=False).stderr == ""
+    assert syntax_fault(asked[0]) == ""
     assert not [snippet for snippet in asked if snippet.startswith("command -v")]
     assert {path.name: path.read_text() for path in machine.iterdir()} == knobs
     assert dict(gateway.settings().found) == found, "our own values are not what was found"
