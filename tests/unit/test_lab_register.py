@@ -13,6 +13,9 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from contextvars import Context
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import get_args
 
@@ -27,23 +30,23 @@ from natgauge.labs.common import register as registers
 from natgauge.labs.common.register import Register
 from natgauge.labs.common.undoing import Decision, Gone
 
-HOLDER = """
-import os, signal, sys, time
-from pathlib import Path
-from natgauge.labs.common import locks
-from natgauge.labs.common import register as registers
-locks.RUN, registers.GLOBAL_ROOTS = Path(sys.argv[1]), (sys.argv[2],)
-register = registers.Register.begin("x", "netns", {"a": 1})
-made = register.directory / "made"
-register.directory.mkdir()
-register.record("directory", path=str(made))
-made.mkdir()
-for path in sys.argv[3:]:
-    register.set_global(path, "changed")
-signal.signal(signal.SIGUSR1, lambda *_: os.fork() or (time.sleep(0.7), os._exit(0)))
-print("ready", flush=True)
-time.sleep(60)
-"""
+
+def hold(root: Path, told: Connection) -> None:
+    """Use lab x, which has set the knob, until it is killed; at a signal begin a process for a moment."""
+
+    def begins(*_: object) -> None:
+        if not os.fork():
+            time.sleep(0.7)
+            os._exit(0)
+
+    register = registers.Register.begin("x", "netns", {"a": 1})
+    register.directory.mkdir()
+    register.record("directory", path=str(_made()))
+    _made().mkdir()
+    register.set_global(root / "knob", "changed")
+    signal.signal(signal.SIGUSR1, begins)
+    told.send("ready")
+    time.sleep(60)
 
 
 def _register_of(items: str, *, name: str = "x") -> str:
@@ -62,20 +65,18 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def holder(root: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that uses lab x."""
+def holder(root: Path) -> Iterator[ForkProcess]:
+    """A process that uses lab x; as it is forked, it has what the test replaced."""
     (root / "knob").write_text("before\n")
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(locks.RUN), f"{root}/", f"{root}/knob"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout
-    assert process.stdout.readline() == "ready\n"
+    here, there = Pipe()
+    process = ForkProcess(target=hold, args=(root, there))
+    process.start()
+    there.close()
+    assert here.recv() == "ready"
     yield process
     process.kill()
-    process.wait()
-    process.stdout.close()
+    process.join()
+    here.close()
 
 
 def done(decisions: Iterable[Decision]) -> list[str]:
@@ -95,13 +96,6 @@ def _content(name: str = "x") -> dict[str, object]:
     return content
 
 
-def test_what_will_be_made_is_in_the_file_at_once(root: Path) -> None:
-    register = _begin()
-    register.record("directory", path=f"{root}/a")
-    assert _content()["items"] == [{"what": "directory", "path": f"{root}/a"}]
-    register.release()
-
-
 def _made() -> Path:
     """The folder that the holder makes."""
     return locks.directory_of("x") / "made"
@@ -117,10 +111,11 @@ def _left() -> list[str]:
     return sorted(path.name for path in locks.RUN.glob("*/*"))
 
 
-def test_undoing_leaves_nothing(root: Path) -> None:
+def test_what_will_be_made_is_in_the_file_at_once_and_undoing_leaves_nothing(root: Path) -> None:
     register = _begin()
     folder = register.directory
     register.record("directory", path=str(folder))
+    assert _content()["items"] == [{"what": "directory", "path": str(folder)}]
     folder.mkdir()
     register.record("directory", path=f"{folder}/never-made")
     assert undoing(register) == [f"deleted directory {folder}"]
@@ -128,7 +123,7 @@ def test_undoing_leaves_nothing(root: Path) -> None:
     assert _left() == [path.name for path in root.iterdir()] == []
 
 
-def test_a_second_user_is_refused_and_told_who_the_first_is(holder: subprocess.Popen[str], golden: Golden) -> None:
+def test_a_second_user_is_refused_and_told_who_the_first_is(holder: ForkProcess, golden: Golden) -> None:
     with golden.raises(HostError):
         _begin()
     (lab,) = cleanup.status()
@@ -136,31 +131,30 @@ def test_a_second_user_is_refused_and_told_who_the_first_is(holder: subprocess.P
     assert cleanup.clean({"x"}) == []
 
 
-def test_a_process_that_a_killed_user_was_starting_is_waited_for(holder: subprocess.Popen[str], root: Path) -> None:
-    # Like a process between fork and exec, the child has the lock's file open.
-    holder.send_signal(signal.SIGUSR1)
-    children = Path(f"/proc/{holder.pid}/task/{holder.pid}/children")
-    while not children.read_text():
-        time.sleep(0.01)
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    assert cleanup.clean({"x"}) == [_title(), f"restored {root}/knob to before", f"deleted directory {_made()}"]
-
-
-def test_what_a_killed_user_left_is_found_and_undone(holder: subprocess.Popen[str], root: Path) -> None:
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    (lab,) = cleanup.status()
-    assert (lab.state, lab.pid, lab.changed) == ("left behind", None, {f"{root}/knob": "before"})
+@pytest.mark.parametrize("is_starting", [False, True])
+def test_what_a_killed_user_left_is_found_and_undone_once_a_process_that_it_was_starting_has_ended(
+    holder: ForkProcess, root: Path, *, is_starting: bool
+) -> None:
+    if is_starting:
+        # Like a process between fork and exec, the child has the lock's file open.
+        os.kill(holder.pid or 0, signal.SIGUSR1)
+        children = Path(f"/proc/{holder.pid}/task/{holder.pid}/children")
+        while not children.read_text():
+            time.sleep(0.01)
+    holder.kill()
+    holder.join()
+    if not is_starting:
+        (lab,) = cleanup.status()
+        assert (lab.state, lab.pid, lab.changed) == ("left behind", None, {f"{root}/knob": "before"})
     assert cleanup.clean({"x"}) == [_title(), f"restored {root}/knob to before", f"deleted directory {_made()}"]
     assert cleanup.clean({"x"}) == []
     assert [path.name for path in root.iterdir()] == ["knob"]
     assert cleanup.status() == []
 
 
-def test_a_new_run_undoes_what_a_killed_one_left(holder: subprocess.Popen[str], root: Path) -> None:
+def test_a_new_run_undoes_what_a_killed_one_left(holder: ForkProcess, root: Path) -> None:
     holder.kill()
-    holder.wait()
+    holder.join()
     register = _begin()
     assert (root / "knob").read_text() == "before"
     assert not _made().exists()
@@ -367,39 +361,30 @@ def test_a_run_killed_before_it_made_anything_leaves_a_lock_that_is_cleaned(root
     assert _left() == []
 
 
-def test_orphans_are_recognised_by_their_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "natgauge-engine"
-    program.symlink_to("/bin/sleep")
-    process = subprocess.Popen([str(program), "60"])
-    try:
-        monkeypatch.setattr(cleanup, "PROGRAMS", (Path(f"/proc/{process.pid}/exe").readlink().name,))
-        # Its parent, this test, lives.
-        assert not cleanup._is_orphan(process.pid)
-        assert not cleanup._is_orphan(os.getpid())
-    finally:
-        process.kill()
-        process.wait()
-
-
 def skip_unless_init_adopts(orphan: int) -> None:
     parent = Path(f"/proc/{orphan}/stat").read_text().rpartition(")")[2].split()[1]
     if parent != "1" and Path(f"/proc/{parent}/comm").read_text().strip() not in cleanup._INIT_NAMES:
         pytest.skip("this machine hands orphans to a process that is neither init nor systemd")
 
 
-def test_a_program_whose_parent_is_gone_is_an_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_of_natgauges_whose_parent_is_gone_is_an_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
     started = subprocess.run(
         ["/bin/sh", "-c", "/bin/sleep 60 >/dev/null 2>&1 & echo $!"], capture_output=True, text=True, check=True
     )
     pid = int(started.stdout)
-    try:
-        skip_unless_init_adopts(pid)
-        monkeypatch.setattr(cleanup, "PROGRAMS", (Path(f"/proc/{pid}/exe").readlink().name,))
-        assert cleanup._is_orphan(pid)
-        monkeypatch.setattr(cleanup, "PROGRAMS", ("natgauge-engine",))
-        assert not cleanup._is_orphan(pid)
-    finally:
-        os.kill(pid, signal.SIGKILL)
+    with subprocess.Popen(["/bin/sleep", "60"]) as child:
+        try:
+            skip_unless_init_adopts(pid)
+            monkeypatch.setattr(cleanup, "PROGRAMS", (Path(f"/proc/{pid}/exe").readlink().name,))
+            assert cleanup._is_orphan(pid)
+            # Its parent, this test, lives.
+            assert not cleanup._is_orphan(child.pid)
+            assert not cleanup._is_orphan(os.getpid())
+            monkeypatch.setattr(cleanup, "PROGRAMS", ("natgauge-engine",))
+            assert not cleanup._is_orphan(pid)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            child.kill()
 
 
 #: A process whose first thread has ended while another one works: so an engine looks that gives back its memory.
@@ -463,10 +448,10 @@ def test_a_program_that_has_ended_is_waited_for_until_it_is_off_the_list_of_proc
 
 
 def test_what_does_not_end_is_told_after_all_else_was_undone(
-    holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+    holder: ForkProcess, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     holder.kill()
-    holder.wait()
+    holder.join()
 
     def stays(_pids: object) -> list[int]:
         raise BrokenError("process 7: did not end")
