@@ -267,22 +267,28 @@ def test_a_dry_run_lists_locks_and_folders_of_no_lab(machine: Machine, capsys: p
     assert capsys.readouterr().out == "nothing to clean\n"
 
 
-def test_a_dry_run_says_that_a_namespace_stays_that_cleaning_leaves(
-    machine: Machine, capsys: pytest.CaptureFixture[str], golden: Golden
+@pytest.mark.parametrize("why", ["protected", "no capability"])
+def test_a_dry_run_says_that_namespaces_stay_that_cleaning_leaves(
+    why: str, machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     register = Register.begin("a", "netns", {})
     register.record("namespace", name="ng-a-gateway")
     register.release()
-    marks.write("ng-a-gateway", marks.cookie())
-    (machine.netns / "ng-a-gateway").touch()
-    machine.protected.add("ng-a-gateway")
+    names = ["ng-a-gateway"] if why == "protected" else ["ng-a-gateway", "ng-b-gateway"]
+    for name in names:
+        marks.write(name, marks.cookie())
+        (machine.netns / name).touch()
+    if why == "protected":
+        machine.protected.add("ng-a-gateway")
+    else:
+        monkeypatch.setattr(capabilities, "missing", lambda *_: ("CAP_NET_ADMIN",))
     assert run(["lab", "clean", "--dry-run"]) == 0
     shown = capsys.readouterr().out
     golden(shown)
     assert "would delete namespace" not in shown
     assert run(["lab", "clean"]) == 4
     golden(capsys.readouterr().err)
-    assert (machine.netns / "ng-a-gateway").exists()
+    assert sorted(path.name for path in machine.netns.iterdir()) == names
 
 
 def test_a_register_that_cannot_be_read_is_named_by_both_and_all_else_goes(
@@ -339,25 +345,6 @@ def test_a_lab_that_is_taken_meanwhile_is_left_and_its_user_named(machine: Machi
     lock.release()
 
 
-def test_where_a_capability_is_missing_dry_run_and_cleaning_say_so(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    register = Register.begin("a", "netns", {})
-    register.record("namespace", name="ng-a-gateway")
-    register.release()
-    for name in ("ng-a-gateway", "ng-b-gateway"):
-        marks.write(name, marks.cookie())
-        (machine.netns / name).touch()
-    monkeypatch.setattr(capabilities, "missing", lambda *_: ("CAP_NET_ADMIN",))
-    assert run(["lab", "clean", "--dry-run"]) == 0
-    shown = capsys.readouterr().out
-    golden(shown)
-    assert "would delete namespace" not in shown
-    assert run(["lab", "clean"]) == 4
-    golden(capsys.readouterr().err)
-    assert sorted(path.name for path in machine.netns.iterdir()) == ["ng-a-gateway", "ng-b-gateway"]
-
-
 @pytest.mark.parametrize("command", [["clean"], ["down", "a"]])
 def test_an_output_that_cannot_be_written_stops_no_cleaning(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, command: list[str]
@@ -410,7 +397,11 @@ def modes(folder: Path) -> dict[str, str]:
     return {path: mode for path, mode in found.items() if int(mode, 8) & 0o077}
 
 
-def test_everything_is_private(run_folder: Path) -> None:
+@pytest.mark.parametrize("is_older", [False, True])
+def test_everything_is_private_and_an_older_folder_is_tightened(run_folder: Path, *, is_older: bool) -> None:
+    for folder in (run_folder, run_folder / "labs") if is_older else ():
+        folder.mkdir()
+        folder.chmod(0o777)
     register = Register.begin("x", "netns", {})
     register.record("directory", path=str(register.directory))
     lock = Lock("port-1-eth0", "port eth0")
@@ -418,14 +409,6 @@ def test_everything_is_private(run_folder: Path) -> None:
     assert modes(run_folder) == {}
     lock.release()
     register.release()
-
-
-def test_an_older_folder_is_tightened(run_folder: Path) -> None:
-    for folder in (run_folder, run_folder / "labs"):
-        folder.mkdir()
-        folder.chmod(0o777)
-    Register.begin("x", "netns", {}).release()
-    assert modes(run_folder) == {}
 
 
 def test_a_link_in_place_of_a_folder_is_refused(run_folder: Path, tmp_path: Path, golden: Golden) -> None:
@@ -573,29 +556,25 @@ def test_a_holder_that_is_dead_is_not_named_as_if_it_lived(golden: Golden) -> No
 
 
 @pytest.mark.parametrize(
-    ("program", "command", "holds", "orphan"),
+    ("parent", "program", "command", "holds", "orphan"),
     [
-        ("python3.11", b"/usr/bin/python3.11\0/usr/local/bin/natgauge\0measure", False, False),
-        ("python3.11", b"python\0bench.py", True, False),
-        ("python3.11", b"python\0supervisord", False, True),
-        ("tini", b"tini\0--\0natgauge", False, True),
+        (1, "python3.11", b"/usr/bin/python3.11\0/usr/local/bin/natgauge\0measure", False, False),
+        (1, "python3.11", b"python\0bench.py", True, False),
+        (1, "python3.11", b"python\0supervisord", False, True),
+        (1, "tini", b"tini\0--\0natgauge", False, True),
+        # Its parent is outside of the container.
+        (0, "tini", b"", False, False),
     ],
 )
 def test_the_first_process_of_a_container_may_be_natgauge(
-    monkeypatch: pytest.MonkeyPatch, *, program: str, command: bytes, holds: bool, orphan: bool
+    monkeypatch: pytest.MonkeyPatch, parent: int, *, program: str, command: bytes, holds: bool, orphan: bool
 ) -> None:
     real = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda self: command if str(self) == "/proc/1/cmdline" else real(self))
     monkeypatch.setattr(cleanup, "_program_of", lambda pid: program if pid == 1 else "natgauge-engine")
-    monkeypatch.setattr(processes, "parent_of", lambda _pid: 1)
+    monkeypatch.setattr(processes, "parent_of", lambda _pid: parent)
     monkeypatch.setattr(locks, "holders", lambda: frozenset({1} if holds else ()))
     assert cleanup._is_orphan(4711) is orphan
-
-
-def test_a_process_whose_parent_is_outside_of_the_container_is_no_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cleanup, "_program_of", lambda _pid: "natgauge-engine")
-    monkeypatch.setattr(processes, "parent_of", lambda _pid: 0)
-    assert not cleanup._is_orphan(4711)
 
 
 def test_the_folder_of_a_lab_whose_damaged_register_was_deleted_goes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -608,24 +587,6 @@ def test_the_folder_of_a_lab_whose_damaged_register_was_deleted_goes(monkeypatch
     register.release()
     assert cleanup.clean() == [f"deleted directory {register.directory}"]
     assert cleanup.clean() == []
-
-
-def test_a_dry_run_says_what_would_go_and_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run_folder: Path, golden: Golden
-) -> None:
-    monkeypatch.setattr(namespaces, "all_processes", tuple)
-    monkeypatch.setattr(namespaces, "names", tuple)
-    register = Register.begin("x", "netns", {})
-    register.record("directory", path=str(register.directory))
-    register.directory.mkdir()
-    register.keep()
-    register.release()
-    before = sorted(run_folder.rglob("*"))
-    assert run(["lab", "clean", "--dry-run"]) == 0
-    shown = capsys.readouterr().out
-    golden(shown)
-    assert f"would delete directory {register.directory}\n" in shown
-    assert sorted(run_folder.rglob("*")) == before
 
 
 def test_labs_are_hidden_by_an_error_of_their_own(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:

@@ -46,13 +46,11 @@ def busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("busy")
-def test_the_sender_gets_the_least_busy_core_and_the_first_of_equals() -> None:
-    assert idlest_core((0, 1, 2, 3), 0.0) == 2
-
-
-@pytest.mark.usefixtures("busy")
-def test_only_cores_that_may_be_used_are_considered() -> None:
-    assert idlest_core((0, 1), 0.0) == 0
+@pytest.mark.parametrize(("usable", "core"), [((0, 1, 2, 3), 2), ((0, 1), 0)])
+def test_the_sender_gets_the_least_busy_core_that_may_be_used_and_the_first_of_equals(
+    usable: tuple[int, ...], core: int
+) -> None:
+    assert idlest_core(usable, 0.0) == core
 
 
 @pytest.mark.usefixtures("busy")
@@ -80,10 +78,6 @@ def test_the_sender_gets_no_slow_core_however_idle_it_is(
     assert idlest_core((0, 1, 2, 3), 0.0) == core
 
 
-def test_real_cores_are_read() -> None:
-    assert set(usable_cpus()) <= set(cpus._idle_ticks())
-
-
 @pytest.mark.parametrize("options", [{"cores": (0,)}, {"sender_cores": (0,)}])
 def test_cores_that_were_chosen_stay(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("natgauge.labs.netns.lab.idlest_core", None)
@@ -102,14 +96,19 @@ def test_cores_that_nobody_chose_are_chosen_when_the_lab_is_made(monkeypatch: py
     assert lab.settings["sender_cpus"] == [last]
 
 
-def test_in_shared_placement_the_devices_cores_are_the_senders() -> None:
-    assert netns.choose_cores(netns.NetnsOptions(cores=(0, 1)), IPV4) == ((0, 1), (0, 1))
-    assert netns.choose_cores(netns.NetnsOptions(placement="shared", sender_cores=(1,)), IPV4) == ((1,), None)
-
-
 @pytest.mark.usefixtures("busy")
-def test_an_isolated_device_leaves_the_sender_a_core() -> None:
-    assert netns.choose_cores(netns.NetnsOptions(placement="isolated", sender_cores=(1,)), IPV4) == ((1,), None)
+@pytest.mark.parametrize(
+    ("options", "cores"),
+    [
+        ({"cores": (0, 1)}, ((0, 1), (0, 1))),
+        ({"placement": "shared", "sender_cores": (1,)}, ((1,), None)),
+        ({"placement": "isolated", "sender_cores": (1,)}, ((1,), None)),
+    ],
+)
+def test_in_shared_placement_the_devices_cores_are_the_senders(
+    options: dict[str, Any], cores: tuple[object, object]
+) -> None:
+    assert netns.choose_cores(netns.NetnsOptions(**options), IPV4) == cores
 
 
 def wired(**others: str) -> wire.WireOptions:
@@ -311,16 +310,11 @@ def test_customer_edges_on_a_wire_are_those_of_the_recipes_rule() -> None:
         )
 
 
-def test_what_a_foreign_translator_maps_to_is_not_known_so_any_source_is_right() -> None:
+def test_what_a_foreign_device_maps_to_is_not_known_so_any_source_is_right() -> None:
     found = around("tayga-siit", **WIRE)
     assert (found.translated, found.pool, found.mapped) == (True, None, None)
-
-
-def test_a_foreign_devices_pool_is_not_known() -> None:
     found = around("nftables-nat44", **{**WIRE, "initiator_gateway": "10.0.0.1"})
-    assert found.pool is None
-    assert found.mtu == 1500
-    assert str(found.inside.device) == "10.0.0.1"
+    assert (found.pool, found.mtu, str(found.inside.device)) == (None, 1500, "10.0.0.1")
 
 
 def test_a_kind_is_found_by_its_modules_name_and_an_unknown_one_is_told_with_the_known_ones(golden: Golden) -> None:
@@ -405,9 +399,10 @@ def test_what_is_written_can_be_read(chosen: set[int]) -> None:
     assert parse_cores(format_cores(chosen)) == tuple(sorted(chosen))
 
 
-def test_a_usable_core_is_accepted() -> None:
+def test_a_usable_core_is_accepted_and_its_time_is_read() -> None:
     first = usable_cpus()[0]
     assert check_cpus([first], "sender cores") == (first,)
+    assert set(usable_cpus()) <= set(cpus._idle_ticks())
 
 
 @pytest.mark.parametrize("chosen", [(), (0, 0), (7,)])
