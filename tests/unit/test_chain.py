@@ -160,12 +160,9 @@ def test_what_was_started_is_stopped_when_a_later_one_does_not_come_up(golden: G
     assert log[-2:] == ["pe stop", "ce stop"]
 
 
-def test_faults_of_several_bear_their_names_and_those_of_one_do_not() -> None:
+def test_faults_of_several_bear_their_names_and_connections_where_none_may_be_are_strays() -> None:
     assert chain([], ce=2).faults() == {"ce drop": 2, "pe drop": 7}
     assert Chain([Part("gateway", 3, [])]).faults() == {"drop": 3}
-
-
-def test_connections_where_none_may_be_are_strays() -> None:
     assert chain([]).strays() == {}
     assert chain([], ce=3).strays() == {"ce": 3}
     assert Chain([Part("gateway", 3, [])]).strays() == {}

@@ -180,6 +180,7 @@ def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, en
     )
     assert " --fail-above 3% --format markdown" in job.asked()
     assert "# before\n# after\n" in job.asked()
+    assert (job.folder / "base" / "rules.nft").read_text() == "# rules before\n", "all files of the recipe are there"
     assert job.run(GITHUB_SHELL, action("Comment")).returncode == 0
     said = ("### natgauge: said\n" if status != 137 else f"{BEFORE}\n    Killed\n") + GITHUB_EVIDENCE
     assert "gh api --silent repos/owner/name/issues/7/comments --field body=@comment.md\n" in job.asked()
@@ -191,11 +192,16 @@ def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, en
     assert ("::warning::" in judged.stdout) == (status == 11)
 
 
-def test_the_action_compares_with_further_options(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", ["--transport tcp --destination-ports 443", ""])
+def test_the_action_compares_with_further_options_and_only_comments_where_no_limit_is_given(
+    options: str, tmp_path: Path
+) -> None:
     job = Job(tmp_path, 0)
-    options = {"OPTIONS": "--transport tcp --destination-ports 443"}
-    assert job.run(GITHUB_SHELL, action("Compare"), **{**INPUTS, **options}).returncode == 0
-    assert f" --fail-above 3% {options['OPTIONS']} --format markdown\n" in job.asked()
+    more = {"OPTIONS": options} if options else {"FAIL_ABOVE": ""}
+    assert job.run(GITHUB_SHELL, action("Compare"), **{**INPUTS, **more}).returncode == 0
+    limit = f" --fail-above 3% {options}" if options else " --commit ab12cd"
+    assert f"{limit} --format markdown\n" in job.asked()
+    assert ("--fail-above" in job.asked()) is bool(options)
     used = set(re.findall(r"inputs\.([a-z-]+)", ACTION))
     assert used == set(re.findall(r"^  ([a-z-]+):\n    description", ACTION, re.MULTILINE))
 
@@ -261,13 +267,6 @@ def test_an_audit_of_the_action_that_cannot_be_made_fails_the_job_and_is_told_be
         assert (tmp_path / "summary").read_text() == reason
 
 
-def test_the_action_only_comments_where_no_limit_is_given(tmp_path: Path) -> None:
-    job = Job(tmp_path, 0)
-    assert job.run(GITHUB_SHELL, action("Compare"), **{**INPUTS, "FAIL_ABOVE": ""}).returncode == 0
-    assert "--fail-above" not in job.asked()
-    assert " --commit ab12cd --format markdown\n" in job.asked()
-
-
 def test_a_github_comment_replaces_the_last_one_of_natgauge_and_none_of_anybody_else(tmp_path: Path) -> None:
     if absent("jq"):
         pytest.skip("jq is not installed")
@@ -288,16 +287,12 @@ def test_a_github_comment_replaces_the_last_one_of_natgauge_and_none_of_anybody_
         assert job.asked().splitlines()[-1] == asked
 
 
-def test_without_a_word_there_is_no_comment(tmp_path: Path) -> None:
+def test_without_a_word_there_is_no_comment_and_no_line_of_one_is_a_quick_action(tmp_path: Path) -> None:
     job = Job(tmp_path, 0)
     (job.folder / "cost.md").write_text("")
     for script in (action("Comment"), gitlab("comment")):
         assert job.run(GITHUB_SHELL, script).returncode == 0
     assert job.asked() == ""
-
-
-def test_no_line_of_a_gitlab_comment_is_a_quick_action(tmp_path: Path) -> None:
-    job = Job(tmp_path, 0)
     (job.folder / "cost.md").write_text("/merge\n \t/approve\n3 / 4\n")
     assert job.run(GITLAB_SHELL, gitlab("comment")).returncode == 0
     assert (job.folder / "comment.md").read_text() == "&#47;merge\n \t&#47;approve\n3 / 4\n"
@@ -398,12 +393,6 @@ def test_the_change_that_adds_the_first_recipe_passes_and_says_so(
     assert (job.folder / "cost.md").read_text().count("\n") == 1
 
 
-def test_a_recipe_of_several_files_has_all_of_them_in_the_base(tmp_path: Path) -> None:
-    job = Job(tmp_path, 0)
-    assert job.run(GITHUB_SHELL, action("Compare"), **INPUTS).returncode == 0
-    assert (job.folder / "base" / "rules.nft").read_text() == "# rules before\n"
-
-
 def test_a_base_without_the_gateway_fails_before_anything_is_measured(tmp_path: Path) -> None:
     job = Job(tmp_path, 0)
     done = job.run(GITHUB_SHELL, action("Compare"), **INPUTS, GITHUB_BASE_REF="elsewhere")
@@ -490,16 +479,12 @@ def test_the_install_steps_are_right_shell() -> None:
         assert subprocess.run(["bash", "-n", "-c", script], check=False, capture_output=True).returncode == 0
 
 
-def test_the_citation_names_this_version() -> None:
-    cited = re.search(r"^version: (.+)$", (Path(__file__).parents[2] / "CITATION.cff").read_text(), re.MULTILINE)
-    assert cited is not None
-    assert cited[1] == VERSION
-
-
-def test_the_citation_has_the_day_of_a_release_and_no_day_before() -> None:
+def test_the_citation_names_this_version_and_the_day_of_its_release_and_no_day_before() -> None:
     """CONTRIBUTING's release writes both."""
     root = Path(__file__).parents[2]
-    cited = re.findall(r"^date-released: (.+)$", (root / "CITATION.cff").read_text(), re.MULTILINE)
+    citation = (root / "CITATION.cff").read_text()
+    assert re.findall(r"^version: (.+)$", citation, re.MULTILINE) == [VERSION]
+    cited = re.findall(r"^date-released: (.+)$", citation, re.MULTILINE)
     heading = re.search(rf"^## {re.escape(VERSION)} .*$", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert heading is not None
     assert cited == re.findall(r"\d{4}-\d\d-\d\d", heading[0])

@@ -52,26 +52,16 @@ def test_more_than_the_limit_is_refused_to_the_program_and_not_stored() -> None:
         assert ran("head -c 1000000 /dev/zero", output) != 0
         assert output.is_full
         assert len(output.text()) <= LIMIT
-
-
-@pytest.mark.usefixtures("way")
-def test_a_program_that_ignores_the_refusal_ends_as_it_would() -> None:
+    # A program that ignores the refusal ends as it would.
     with BoundedOutput(LIMIT) as output:
         assert ran("head -c 1000000 /dev/zero 2> /dev/null || true; exit 7", output) == 7
 
 
 @pytest.mark.usefixtures("way")
-def test_a_command_that_prints_too_much_is_refused_by_its_name(golden: Golden) -> None:
+def test_a_command_that_prints_too_much_is_refused_by_its_name_and_one_that_prints_less_is_not(golden: Golden) -> None:
+    too_much = f"head -c {2 * MOST_OCTETS} /dev/zero || true"
     with golden.raises(BrokenError):
-        run_shell(
-            lambda out, err: started(f"head -c {2 * MOST_OCTETS} /dev/zero || true", out, err),
-            30,
-            "device gateway: version",
-        )
-
-
-@pytest.mark.usefixtures("way")
-def test_a_command_that_prints_less_is_not_refused() -> None:
+        run_shell(lambda out, err: started(too_much, out, err), 30, "device gateway: version")
     result = run_shell(lambda out, err: started("echo out; echo err >&2; exit 3", out, err), 30, "it")
     assert result is not None
     assert (result.status, result.stdout, result.stderr) == (3, "out\n", "err\n")

@@ -404,6 +404,14 @@ GATEWAY = Finding("gateway tayga-nat64", "missing", "needs tayga", "apt-get inst
 ALL_GATEWAYS = Finding("gateway packages", "missing", "...", "apt-get install nftables tayga", ("nftables", "tayga"))
 
 
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
+    """What the host is found to be."""
+    findings: list[Finding] = []
+    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda _host: findings)
+    return findings
+
+
 @pytest.mark.parametrize(
     ("findings", "status", "state"),
     [([GOOD], 0, "ok"), ([GOOD, SLOW], 0, "warning"), ([GOOD, SLOW, ABSENT], 3, "missing"), ([GOOD, GATEWAY], 0, "ok")],
@@ -412,10 +420,10 @@ def test_the_worst_finding_decides_the_exit_status_but_for_single_gateways(
     findings: list[Finding],
     status: int,
     state: str,
-    monkeypatch: pytest.MonkeyPatch,
+    told: list[Finding],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda _host: findings)
+    told[:] = findings
     assert run(["doctor", "--json"]) == status
     document = json.loads(capsys.readouterr().out)
     assert document["state"] == state
@@ -464,17 +472,17 @@ KERNEL = Finding("kernel", "missing", "Linux 6.1 is older than 6.6", "reboot")
     ],
 )
 def test_the_first_line_is_the_answer(
-    findings: list[Finding], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
+    findings: list[Finding], told: list[Finding], capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
-    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda _host: findings)
+    told[:] = findings
     run(["doctor"])
     golden(capsys.readouterr().out.splitlines()[0])
 
 
 def test_what_is_missing_or_doubtful_has_a_line_with_its_mend_and_the_rest_is_counted(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
+    told: list[Finding], capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
-    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda _host: [GOOD, SLOW, WHOLE, ABSENT])
+    told[:] = [GOOD, SLOW, WHOLE, ABSENT]
     assert run(["doctor"]) == 3
     golden(capsys.readouterr().out.splitlines()[1:])
     assert run(["doctor", "-v"]) == 3
@@ -485,13 +493,11 @@ def test_what_is_missing_or_doubtful_has_a_line_with_its_mend_and_the_rest_is_co
 
 
 def test_what_single_gateways_lack_is_one_line_of_names_and_has_its_mends_with_v(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
+    told: list[Finding], capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     """Seen: 14 long lines of programs to build stood between the first line and what the machine itself lacked."""
     other = Finding("gateway einat-nat44", "missing", "needs einat", "build einat", places=("here",))
-    monkeypatch.setattr(
-        "natgauge.tester.doctor.examine", lambda _host: [GOOD, SLOW, WHOLE, GATEWAY, other, GUEST, BROKEN]
-    )
+    told[:] = [GOOD, SLOW, WHOLE, GATEWAY, other, GUEST, BROKEN]
     assert run(["doctor"]) == 0
     shown = capsys.readouterr().out
     golden(shown)
@@ -506,15 +512,11 @@ def test_what_single_gateways_lack_is_one_line_of_names_and_has_its_mends_with_v
 
 
 def test_json_has_the_packages_as_a_list_which_the_trial_of_the_wheel_installs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    told: list[Finding], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("natgauge.tester.doctor.examine", lambda _host: [GOOD, ABSENT, GATEWAY, ALL_GATEWAYS])
+    told[:] = [GOOD, ABSENT, GATEWAY, ALL_GATEWAYS]
     run(["doctor", "--json"])
     output = capsys.readouterr().out
-    assert [finding["packages"] for finding in json.loads(output)["findings"]] == [
-        [],
-        [],
-        ["tayga"],
-        ["nftables", "tayga"],
-    ]
+    packages = [finding["packages"] for finding in json.loads(output)["findings"]]
+    assert packages == [[], [], ["tayga"], ["nftables", "tayga"]]
     assert doctor_packages.packages(output) == ["nftables", "tayga"]

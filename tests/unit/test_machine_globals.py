@@ -96,40 +96,38 @@ def test_a_value_that_another_program_set_stays_and_is_told_with_the_first_one(k
     assert knob.read_text() == "7\n"
 
 
-def test_the_value_is_the_one_that_the_kernel_made_of_it(knob: Path) -> None:
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_the_value_is_the_one_that_the_kernel_made_of_it_and_a_kill_before_it_is_confirmed_is_undone(
+    knob: Path, golden: Golden, *, is_killed: bool
+) -> None:
     """A hash size is rounded up: what is read back is natgauge's value."""
     register = Register.begin("x", "netns", {})
     register.remember_global(knob, "1")
     knob.write_text("512\n")
-    register.confirm_global(knob, "512")
-    assert undoing(register) == [f"restored {knob} to 1"]
-    register.release()
-
-
-def test_a_kill_between_setting_and_confirming_is_undone(knob: Path, golden: Golden) -> None:
-    register = Register.begin("x", "netns", {})
-    register.remember_global(knob, "1")
-    knob.write_text("512\n")
-    register.release()
-    golden(cleanup.clean({"x"}))
-
-
-def test_of_two_containers_the_last_restores_the_first_value(knob: Path, tmp_path: Path) -> None:
-    register = lab(knob, 2)
-    with other(knob, tmp_path / "elsewhere", 3) as process:
-        assert undoing(register) == []
+    if is_killed:
         register.release()
-        assert knob.read_text() == "3", "the other one relies on it"
-        assert undone(process) == f"restored {knob} to 1"
-    assert knob.read_text() == "1"
+        golden(cleanup.clean({"x"}))
+        return
+    register.confirm_global(knob, "512")
+    golden(undoing(register))
+    register.release()
 
 
-def test_of_two_containers_the_one_that_remains_gets_its_value_back(knob: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_last", [True, False])
+def test_of_two_containers_the_last_restores_the_first_value_and_gets_its_own_back_before(
+    knob: Path, tmp_path: Path, *, is_last: bool
+) -> None:
     register = lab(knob, 2)
     with other(knob, tmp_path / "elsewhere", 3) as process:
-        assert undone(process) == f"restored {knob} to 2"
-    assert undoing(register) == [f"restored {knob} to 1"]
-    register.release()
+        if is_last:
+            assert undone(process) == f"restored {knob} to 2"
+            assert undoing(register) == [f"restored {knob} to 1"]
+        else:
+            assert undoing(register) == []
+            assert knob.read_text() == "3", "the other one relies on it"
+            assert undone(process) == f"restored {knob} to 1"
+        register.release()
+    assert knob.read_text() == "1"
 
 
 def test_a_killed_natgauge_of_another_container_is_replaced_by_the_one_that_runs(knob: Path, tmp_path: Path) -> None:

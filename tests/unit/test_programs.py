@@ -67,29 +67,10 @@ def test_devices_find_what_a_user_built_before_all_else(tmp_path: Path, monkeypa
     assert all(Path(folder).is_absolute() for folder in path.split(":")), "snippets run in another folder"
 
 
-def made_engine(folder: Path) -> Path:
-    folder.mkdir()
-    made = folder / "natgauge-engine"
-    made.write_text("#!/bin/sh\n")
-    made.chmod(0o755)
-    return made
-
-
-def test_the_folder_that_the_user_names_comes_before_the_interpreters(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    installed, built = made_engine(tmp_path / "installed"), made_engine(tmp_path / "built")
-    monkeypatch.setattr(sys, "executable", str(installed.parent / "python"))
-    monkeypatch.setenv(programs.VARIABLE, str(built.parent))
-    assert programs.find("natgauge-engine") == built
-    built.unlink()
-    assert programs.find("natgauge-engine") == installed
-
-
 def test_a_folder_that_is_none_never_lets_another_program_or_gateway_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built = made_engine(tmp_path / "built")
+    built = _program(tmp_path / "built", "natgauge-engine")
     for variable, use in (
         (programs.VARIABLE, lambda: programs.find("natgauge-engine")),
         (programs.PATH_VARIABLE, lambda: find_of_devices("sh")),
