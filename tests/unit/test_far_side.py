@@ -28,7 +28,7 @@ from natgauge.records.parameters import Parameters
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.trials import Direction, Phase2Plan
-from natgauge.words import Query, Verdict
+from natgauge.words import LimitedBy, Query, Verdict
 
 #: What lab and measurement give a server; a snippet may use nothing else.
 VARIABLES = {
@@ -145,7 +145,9 @@ def test_a_result_says_that_the_server_may_be_the_limit(change: dict[str, Any], 
     assert "real server" not in result_of("nat44", "server", {"far_side": "tester"}, {})
 
 
-def result_of(kind: str, limited_by: str, settings: Mapping[str, Any], place: Mapping[str, Any]) -> dict[str, Note]:
+def result_of(
+    kind: str, limited_by: LimitedBy, settings: Mapping[str, Any], place: Mapping[str, Any]
+) -> dict[str, Note]:
     """The doubts of a result of 60,000 queries/s by their words."""
     one = Measurement(60_000.0, 61_000.0, limited_by, dict.fromkeys(Verdict, 1))
     measured = make_result("resolution-rate", "queries/s", {}, [one], [])

@@ -35,6 +35,9 @@ def test_without_limits_there_are_none(tmp_path: Path) -> None:
     found = groups(tmp_path, SECOND, "0::/user\n", {"sys/fs/cgroup/user/cpu.max": "max 100000\n"})
     assert (found.cpu_quota(), found.memory_limit(), found.memory_left(), found.most_processes()) == (None,) * 4
     assert found.throttling() == Throttling()
+    # No limit of version 1 is a number, too.
+    files = {"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}
+    assert groups(tmp_path / "first", FIRST, "4:memory:/docker/abc\n", files).memory_limit() is None
 
 
 def test_the_lowest_limit_of_all_groups_above_counts(tmp_path: Path) -> None:
@@ -80,11 +83,6 @@ def test_version_1_has_a_hierarchy_for_each_kind_and_docker_shows_its_own_group_
     assert found.cpu_quota() == pytest.approx(1.5)
     assert found.throttling() == Throttling(3, 2.0)
     assert (found.memory_limit(), found.memory_left(), found.most_processes()) == (2000, 0, None)
-
-
-def test_no_limit_of_version_1_is_a_number_too(tmp_path: Path) -> None:
-    files = {"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}
-    assert groups(tmp_path, FIRST, "4:memory:/docker/abc\n", files).memory_limit() is None
 
 
 @pytest.mark.parametrize("own", ["0::/../../elsewhere\n", "0::/\n", "nonsense\n0::/gone\n", ""])
