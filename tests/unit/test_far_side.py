@@ -139,13 +139,13 @@ ALONE: dict[str, Any] = {"server_version": "Knot 3.2", "server_alone": 80_000.0,
 
 @pytest.mark.parametrize("change", [{}, {"server_alone": None}, {"placement": "shared", "server_alone": None}])
 def test_a_result_says_that_the_server_may_be_the_limit(change: dict[str, Any], golden: Golden) -> None:
-    found = result_of("nat44", "server", {}, {**ALONE, **change})
+    found = doubts_of("nat44", "server", {}, {**ALONE, **change})
     golden(found["real server"].text)
     assert "server limited" in found
-    assert "real server" not in result_of("nat44", "server", {"far_side": "tester"}, {})
+    assert "real server" not in doubts_of("nat44", "server", {"far_side": "tester"}, {})
 
 
-def result_of(
+def doubts_of(
     kind: str, limited_by: LimitedBy, settings: Mapping[str, Any], place: Mapping[str, Any]
 ) -> dict[str, Note]:
     """The doubts of a result of 60,000 queries/s by their words."""
@@ -157,7 +157,7 @@ def result_of(
 
 def real_server(place: dict[str, Any], settings: dict[str, Any] | None = None, kind: str = "nat44") -> Note | None:
     """The doubt `real server` of such a result."""
-    return result_of(kind, "device", settings or {}, {**ALONE, **place}).get("real server")
+    return doubts_of(kind, "device", settings or {}, {**ALONE, **place}).get("real server")
 
 
 @pytest.mark.parametrize(("placement", "grade"), [("isolated", "answer"), ("external", "information")])
@@ -215,15 +215,15 @@ def test_a_dns64_is_measured_by_a_tester_that_is_proven_at_more_than_twice_the_r
     alone: float | None, grade: str, golden: Golden
 ) -> None:
     place = {**ALONE, "server_alone": alone}
-    proof = result_of("dns64", "device", {}, place)["tester proof"]
+    proof = doubts_of("dns64", "device", {}, place)["tester proof"]
     assert proof.grade == grade
     golden(proof.text)
-    assert "tester proof" not in result_of("dns", "device", {"far_side": "tester"}, place)
+    assert "tester proof" not in doubts_of("dns", "device", {"far_side": "tester"}, place)
 
 
 @pytest.mark.parametrize(("query", "grade"), [("a", "information"), ("aaaa", "answer")])
 def test_a_dns64_asks_its_server_once_for_a_query_of_type_a(query: str, grade: str) -> None:
-    proof = result_of("dns64", "device", {"query": query}, {**ALONE, "server_alone": 66_000.0})["tester proof"]
+    proof = doubts_of("dns64", "device", {"query": query}, {**ALONE, "server_alone": 66_000.0})["tester proof"]
     assert proof.grade == grade
     assert ("1.1 times this rate" in proof.text) is (query == "a")
 
