@@ -571,7 +571,8 @@ def test_the_first_process_of_a_container_may_be_natgauge(
 ) -> None:
     real = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda self: command if str(self) == "/proc/1/cmdline" else real(self))
-    monkeypatch.setattr(cleanup, "_program_of", lambda pid: program if pid == 1 else "natgauge-engine")
+    seen = {0: None, 1: program}
+    monkeypatch.setattr(cleanup, "_program_of", lambda pid: seen.get(pid, "natgauge-engine"))
     monkeypatch.setattr(processes, "parent_of", lambda _pid: parent)
     monkeypatch.setattr(locks, "holders", lambda: frozenset({1} if holds else ()))
     assert cleanup._is_orphan(4711) is orphan

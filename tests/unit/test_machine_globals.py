@@ -151,9 +151,13 @@ def test_what_a_killed_lab_set_is_restored_only_when_nobody_relies_on_it_any_mor
     golden(cleanup.clean({"x"}))
 
 
-def test_a_lab_that_relies_on_the_value_of_another_lab_keeps_it(knob: Path) -> None:
-    first = lab(knob, 2)
+def test_a_lab_that_relies_on_the_value_of_another_lab_keeps_it_and_shares_what_nobody_changed_with_none(
+    knob: Path,
+) -> None:
     second = Register.begin("y", "netns", {})
+    second.share_global(knob, "1")
+    assert second.length == 0
+    first = lab(knob, 2)
     second.share_global(knob, "2")
     assert undoing(first) == []
     first.release()
@@ -223,13 +227,6 @@ def test_the_kernel_tells_its_neighbour_limits_in_every_network_namespace() -> N
     files = {path: int(Path(path).read_text()) for path in told if Path(path).exists()}
     assert told
     assert told | files == told
-
-
-def test_a_setting_that_nobody_changed_is_not_shared(knob: Path) -> None:
-    register = Register.begin("x", "netns", {})
-    register.share_global(knob, "1")
-    assert register.length == 0
-    register.release()
 
 
 @pytest.mark.parametrize("path", ["/etc/hostname", "{root}/link"])
@@ -340,7 +337,10 @@ def test_an_announcement_is_read_as_it_was_made_and_fits_into_a_name(knob: Path)
     assert announcements.others(knob, ["restores"]) == []
 
 
-def test_the_machines_own_namespace_is_never_taken(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
+def test_neither_the_machines_own_namespace_nor_the_processes_that_natgauge_was_started_from_are_taken(
+    monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    assert namespaces.end_processes([1, os.getpid(), os.getppid()]) == ()
     ended: list[object] = []
     monkeypatch.setattr(namespaces, "path_of", lambda _name: Path("/proc/self/ns/net"))
     monkeypatch.setattr(namespaces, "end_processes", ended.append)
@@ -350,13 +350,17 @@ def test_the_machines_own_namespace_is_never_taken(monkeypatch: pytest.MonkeyPat
     assert ended == []
 
 
-def test_nobody_ends_the_processes_that_natgauge_was_started_from() -> None:
-    assert namespaces.end_processes([1, os.getpid(), os.getppid()]) == ()
+@pytest.fixture
+def of_a_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A namespace of natgauge's is there, as far as it looks."""
+    (tmp_path / "ng-lab-gateway").touch()
+    monkeypatch.setattr(namespaces, "path_of", lambda name: tmp_path / name)
+    monkeypatch.setattr(namespaces, "_is_namespace", lambda _name: True)
+    monkeypatch.setattr(namespaces, "is_marked", lambda _name: True)
 
 
-def test_a_process_that_was_started_while_others_were_ended_is_ended_too(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("of_a_lab")
+def test_a_process_that_was_started_while_others_were_ended_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell that is ended in the middle of a snippet may have begun a daemon, which would hold the namespace."""
     alive = {1: [2], 2: []}
     running = [1]
@@ -372,10 +376,6 @@ def test_a_process_that_was_started_while_others_were_ended_is_ended_too(
         done.append(name)
         return []
 
-    (tmp_path / "ng-lab-gateway").touch()
-    monkeypatch.setattr(namespaces, "path_of", lambda name: tmp_path / name)
-    monkeypatch.setattr(namespaces, "_is_namespace", lambda _name: True)
-    monkeypatch.setattr(namespaces, "is_marked", lambda _name: True)
     monkeypatch.setattr(namespaces, "processes", lambda _name: tuple(running))
     monkeypatch.setattr(namespaces, "end_processes", end)
     monkeypatch.setattr(namespaces, "in_thread", deleted)
@@ -383,8 +383,9 @@ def test_a_process_that_was_started_while_others_were_ended_is_ended_too(
     assert done == [[1], [2], "natgauge-delete"]
 
 
+@pytest.mark.usefixtures("of_a_lab")
 def test_where_no_thread_can_be_started_the_error_says_so_and_deleting_does_without(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, golden: Golden
+    monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     def refuse(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -393,10 +394,6 @@ def test_where_no_thread_can_be_started_the_error_says_so_and_deleting_does_with
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with golden.raises(NoThreadError):
         in_thread(lambda: None)
-    (tmp_path / "ng-lab-gateway").touch()
-    monkeypatch.setattr(namespaces, "path_of", lambda name: tmp_path / name)
-    monkeypatch.setattr(namespaces, "_is_namespace", lambda _name: True)
-    monkeypatch.setattr(namespaces, "is_marked", lambda _name: True)
     monkeypatch.setattr(namespaces, "processes", lambda _name: ())
     monkeypatch.setattr(netns, "remove", lambda name, _libc: removed.append(name))
     namespaces.delete(["ng-lab-gateway"])
