@@ -143,7 +143,7 @@ def test_the_version_is_that_of_every_gateway_each_once_and_the_holders_first() 
     assert Chain(parts[:1]).settings().version == ("tayga 0.9.2",)
 
 
-def test_all_are_checked_before_the_first_is_started_and_the_last_goes_first() -> None:
+def test_all_are_checked_before_the_first_is_started_and_the_last_goes_first(golden: Golden) -> None:
     log: list[str] = []
     with chain(log) as device:
         device.start(PLAN)
@@ -151,10 +151,8 @@ def test_all_are_checked_before_the_first_is_started_and_the_last_goes_first() -
     assert log == [
         *("ce prepare", "pe prepare", "ce start", "pe start", "ce fit", "pe fit", "pe stop", "ce stop"),
     ]
-
-
-def test_what_was_started_is_stopped_when_a_later_one_does_not_come_up(golden: Golden) -> None:
-    log: list[str] = []
+    # What was started is stopped when a later one does not come up.
+    log.clear()
     with golden.raises(BrokenError), chain(log, breaks="start") as device:
         device.start(PLAN)
     assert log[-2:] == ["pe stop", "ce stop"]

@@ -76,12 +76,6 @@ def test_a_command_that_fails_is_tried_again_after_a_pause(times: int) -> None:
     assert asking.failures == ["lost"] * times
 
 
-def test_a_command_that_fails_however_often_says_why() -> None:
-    asking = CommandRetries(lambda _: None)
-    with pytest.raises(SilentControlsError, match=r"^lost$"):
-        asking(failing(len(PAUSES) + 1, BrokenError("lost")))
-
-
 @pytest.mark.parametrize("error", [UsageError("not ours"), NotEmptyError("3 connections are left")])
 def test_what_the_device_answers_is_not_asked_again(error: Exception) -> None:
     asking = CommandRetries(lambda _: None)
@@ -90,7 +84,9 @@ def test_what_the_device_answers_is_not_asked_again(error: Exception) -> None:
     assert asking.failures == []
 
 
-def test_a_command_that_hangs_is_not_asked_for_minutes() -> None:
+def test_a_command_that_fails_however_often_says_why_and_one_that_hangs_is_not_asked_for_minutes() -> None:
+    with pytest.raises(SilentControlsError, match=r"^lost$"):
+        CommandRetries(lambda _: None)(failing(len(PAUSES) + 1, BrokenError("lost")))
     now = [0.0]
 
     def hangs() -> None:

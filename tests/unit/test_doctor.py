@@ -242,12 +242,16 @@ def test_programs_are_looked_for_where_a_device_finds_them(root: Path, monkeypat
     assert place.find("natgauge-softwire") == str(own)
 
 
-def test_lacking_capabilities_are_named(root: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
+def test_lacking_capabilities_and_a_single_core_are_named(
+    root: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
     monkeypatch.setattr(capabilities, "missing", lambda *_: ("CAP_BPF", "CAP_PERFMON"))
-    found = finding(host(root), "capabilities")
-    assert found.state == "missing"
-    golden(found.what)
-    golden(found.mend)
+    monkeypatch.setattr(doctor, "usable_cpus", lambda: (3,))
+    findings = {one.name: one for one in examine(host(root))}
+    assert (findings["capabilities"].state, findings["cores"].state) == ("missing", "warning")
+    golden(findings["capabilities"].what)
+    golden(findings["capabilities"].mend)
+    assert "--placement shared" in (findings["cores"].mend or "")
 
 
 def test_without_sys_nothing_is_said_of_what_would_be_in_it(root: Path, golden: Golden) -> None:
@@ -333,7 +337,7 @@ def test_the_remedy_for_what_cleaning_cannot_read_mends_it(
     assert finding(host(root), "leftovers").state == "ok"
 
 
-def test_a_namespace_of_others_is_no_remains_of_a_killed_run(
+def test_a_namespace_of_others_is_no_remains_of_a_killed_run_and_hidden_labs_are_told(
     root: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setattr(cleanup, "find_strays", lambda: [cleanup.Stray("ng-theirs", ())])
@@ -341,10 +345,6 @@ def test_a_namespace_of_others_is_no_remains_of_a_killed_run(
     golden(found.what)
     assert "--strays" in found.what
 
-
-def test_an_ordinary_user_is_told_that_labs_cannot_be_seen(
-    root: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
-) -> None:
     def hidden() -> list[cleanup.LabStatus]:
         raise HiddenLabsError("labs of root are private: run as root to list them")
 
@@ -352,13 +352,6 @@ def test_an_ordinary_user_is_told_that_labs_cannot_be_seen(
     found = finding(host(root), "leftovers")
     assert found.state == "warning"
     golden(found.what)
-
-
-def test_one_core_is_enough_for_one_placement_only(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "usable_cpus", lambda: (3,))
-    found = finding(host(root), "cores")
-    assert found.state == "warning"
-    assert "--placement shared" in (found.mend or "")
 
 
 def test_a_recipe_of_the_users_that_breaks_a_rule_is_a_finding(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

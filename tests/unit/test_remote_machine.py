@@ -215,7 +215,7 @@ def told_by(system: str, ifconfig: str, server: str = "") -> RemoteFacts:
     return bsd.read(told(system, ifconfig, server))
 
 
-def test_openbsds_interfaces_are_understood() -> None:
+def test_interfaces_of_bsds_are_understood() -> None:
     found = told_by("OpenBSD", OPENBSD, server="10.0.0.38")
     assert {name: (one.up, one.mtu, one.addresses) for name, one in found.interfaces.items()} == {
         "lo0": (True, 33224, ("127.0.0.1", "::1")),
@@ -225,15 +225,10 @@ def test_openbsds_interfaces_are_understood() -> None:
         "bridge1": (False, 1500, ()),
     }
     assert (found.system, found.cpus, found.namespaces) == ("OpenBSD", (0, 1, 2, 3), False)
-    assert found.management == {"fxp0"}
+    # The interface of a connection by a link-local address is not taken, either.
+    by_link_local = told_by("OpenBSD", OPENBSD, server="fe80::204:acff:fedd:396a%fxp0")
+    assert found.management == by_link_local.management == {"fxp0"}
     assert found.without_ipv6 == frozenset()
-
-
-def test_the_interface_of_a_bsd_by_which_it_is_reached_is_not_taken() -> None:
-    assert told_by("OpenBSD", OPENBSD, server="fe80::204:acff:fedd:396a%fxp0").management == {"fxp0"}
-
-
-def test_freebsds_interfaces_are_understood() -> None:
     found = told_by("FreeBSD", FREEBSD)
     assert {name: (one.up, one.mtu, one.addresses, one.master) for name, one in found.interfaces.items()} == {
         "bge0": (True, 1500, (), "lagg0"),
@@ -337,6 +332,7 @@ def test_a_setting_is_read_written_and_restored(
     paths = [tmp_path / "max", tmp_path / "buckets"]
     for path, value in zip(paths, (100, 50), strict=True):
         path.write_text(f"{value}\n")
+    machine._remember = lambda undo, says: log.append((undo, f"{says}; it is {[path.read_text() for path in paths]}"))
     setting = machine.setting("table", [str(path) for path in paths], None)
     assert setting.available()
     assert setting.read() == 50
@@ -344,7 +340,7 @@ def test_a_setting_is_read_written_and_restored(
     setting.write(700)
     setting.write(900)
     assert setting.values() == dict.fromkeys(paths, 900)
-    # The first value counts, however often it was set.
+    # The first value counts, however often it was set; it is written down before it changes.
     golden([says for _, says in log])
     undone(log)
     assert [path.read_text() for path in paths] == ["100\n", "50\n"]
@@ -364,15 +360,6 @@ def test_files_of_one_name_in_several_folders_are_all_read_and_restored(
     assert "was 1000" in setting.found_changed()
     undone(log)
     assert [path.read_text() for path in paths] == ["100\n", "900\n"]
-
-
-def test_a_value_is_written_down_before_it_changes(machine: RemoteMachine, tmp_path: Path) -> None:
-    path = tmp_path / "max"
-    path.write_text("100\n")
-    seen: list[str] = []
-    machine._remember = lambda _undo, _says: seen.append(path.read_text())
-    machine.setting("table", [str(path)], None).write(7)
-    assert seen == ["100\n"]
 
 
 def test_a_setting_that_is_not_there_or_refuses_is_told_in_one_line(
