@@ -1,26 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several gateways as one device: who is asked, in which order they come and go, and state where none may be."""
+"""Several gateways as one device: how they come and go, their cores, their machines, and the one that limits."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.plans import PlanOfTrial
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import make_counts, make_trial
 from tests.unit.golden import Golden
+from tests.unit.made_results import doubted_for
+from tests.unit.simulated import Gateway as Simulated
+from tests.unit.simulated import reading
+from tests.unit.test_churn import lost_of
+from tests.unit.test_churn import made as churned
 from tests.unit.test_recipe_contract import PLAN, FakeDevice
 
+from natgauge.analysis.scalability import scale_up
 from natgauge.cli import run
+from natgauge.comparisons.compare import length_notes
+from natgauge.comparisons.request import read_gateways
+from natgauge.core_work import CoreWork
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.chain import Chain
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.recipe import load
+from natgauge.host import cpus
+from natgauge.inputs.cores import DeviceCoreList, cores_in
+from natgauge.labs import netns, ssh
+from natgauge.labs.contract import DeviceCores, LabNeeds
+from natgauge.labs.netns import lab as netns_lab
+from natgauge.labs.netns.lab import NetnsLab
+from natgauge.labs.ssh import openssh, remote
+from natgauge.labs.ssh.facts import RemoteFacts
+from natgauge.labs.ssh.lab import RemoteLab
+from natgauge.labs.ssh.openssh import SshHost
+from natgauge.labs.ssh.segment import numbered_apart
+from natgauge.measurements.making import chain_notes, make
+from natgauge.metrics.shared_figures import LOST_PERCENT_AT
+from natgauge.procedures import get
+from natgauge.procedures.kit.result.device_figures import idle_cores, imbalance, with_device_figures
+from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.readings import Readings
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters
+from natgauge.reports.rows import rows
+from natgauge.statistics.figure import FigureSummary
+from natgauge.trial.question import ask, words
+from natgauge.trial.trial_run import since
 from natgauge.verdicts import Limits, judge
 from natgauge.words import Verdict
 
@@ -111,7 +143,7 @@ def test_the_version_is_that_of_every_gateway_each_once_and_the_holders_first() 
     assert Chain(parts[:1]).settings().version == ("tayga 0.9.2",)
 
 
-def test_all_are_checked_before_the_first_is_started_and_the_last_goes_first() -> None:
+def test_all_are_checked_before_the_first_is_started_and_the_last_goes_first(golden: Golden) -> None:
     log: list[str] = []
     with chain(log) as device:
         device.start(PLAN)
@@ -119,21 +151,16 @@ def test_all_are_checked_before_the_first_is_started_and_the_last_goes_first() -
     assert log == [
         *("ce prepare", "pe prepare", "ce start", "pe start", "ce fit", "pe fit", "pe stop", "ce stop"),
     ]
-
-
-def test_what_was_started_is_stopped_when_a_later_one_does_not_come_up(golden: Golden) -> None:
-    log: list[str] = []
+    # What was started is stopped when a later one does not come up.
+    log.clear()
     with golden.raises(BrokenError), chain(log, breaks="start") as device:
         device.start(PLAN)
     assert log[-2:] == ["pe stop", "ce stop"]
 
 
-def test_faults_of_several_bear_their_names_and_those_of_one_do_not() -> None:
+def test_faults_of_several_bear_their_names_and_connections_where_none_may_be_are_strays() -> None:
     assert chain([], ce=2).faults() == {"ce drop": 2, "pe drop": 7}
     assert Chain([Part("gateway", 3, [])]).faults() == {"drop": 3}
-
-
-def test_connections_where_none_may_be_are_strays() -> None:
     assert chain([]).strays() == {}
     assert chain([], ce=3).strays() == {"ce": 3}
     assert Chain([Part("gateway", 3, [])]).strays() == {}
@@ -197,3 +224,339 @@ def test_the_devices_of_a_chain_are_shown(capsys: pytest.CaptureFixture[str], go
     devices = [line.split()[1].rstrip(":") for line in shown.splitlines() if line.startswith("  device ")]
     assert devices == ["b4", "aftr", "nat"]
     golden([line for line in shown.splitlines() if line.startswith("  device ")])
+
+
+FIGURE: dict[str, Any] = {
+    "median": 781.2, "p1": 781.2, "p99": 781.2, "minimum": 781.2, "maximum": 781.2, "mean": 781.2,
+    "standard_deviation": None, "count": 1,
+}  # fmt: skip
+CHAIN = LabNeeds(families=("ipv4", "ipv4"), devices=("ce", "pe"))
+
+
+@pytest.fixture(autouse=True)
+def _six_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (cpus, netns, netns_lab):
+        monkeypatch.setattr(module, "usable_cpus", lambda: (0, 1, 2, 3, 4, 5))
+
+
+def planned(need: LabNeeds = CHAIN, **options: Any) -> NetnsLab:
+    return netns.plan("x", netns.NetnsOptions(**options), need)
+
+
+def refused(need: LabNeeds = CHAIN, **options: Any) -> str:
+    with pytest.raises(UsageError) as refusal:
+        planned(need, **options)
+    assert "\n" not in str(refusal.value)
+    return str(refusal.value)
+
+
+def test_cores_are_read_and_written_for_all_devices_or_for_each() -> None:
+    read = DeviceCoreList().read
+    assert read("cores", "0,2-3") == (0, 2, 3)
+    assert read("cores", "ce=2-3,5,pe=4") == {"ce": (2, 3, 5), "pe": (4,)}
+    assert DeviceCoreList().write({"ce": (2, 3, 5), "pe": (4,)}) == "ce=2,3,5,pe=4"
+    assert DeviceCoreList().take("cores", [1, 2]) == (1, 2)
+    assert cores_in({"ce": (2, 3), "pe": (3, 4)}) == (2, 3, 4)
+    assert cores_in(None) == ()
+
+
+def test_each_device_works_on_its_own_cores_in_isolated_placement() -> None:
+    lab = planned(cores={"ce": (2, 3), "pe": (4, 5)})
+    assert (lab.placement, lab.sender_cpus, lab.device_cpus) == ("isolated", (0,), (2, 3, 4, 5))
+    assert [device.environment["NG_CPUS"] for device in lab.devices] == ["2,3", "4,5"]
+    assert lab.device_cores.count == 2
+    assert lab.parameters() == {
+        "ring": 512,
+        "cores_of_devices": "each its own",
+        "cpus_of_devices": {"ce": (2, 3), "pe": (4, 5)},
+    }
+    assert NetnsLab("x", **lab.settings).settings == lab.settings
+    # A real server gets none of them.
+    assert lab.server_cpus == (1,)
+
+
+def test_a_number_of_cores_for_each_device_takes_the_last_cores_in_the_order_of_the_chain() -> None:
+    lab = planned(cores_each=2)
+    assert (lab.placement, lab.sender_cpus, lab.cores_of) == ("isolated", (0,), {"ce": (2, 3), "pe": (4, 5)})
+    assert planned(cores_each=1).device_cores.count == 1
+    three = planned(replace(CHAIN, devices=("nat", "ce", "br")), cores_each=1)
+    assert three.cores_of == {"nat": (3,), "ce": (4,), "br": (5,)}
+
+
+def test_the_cores_of_a_single_device_are_the_same_whichever_way_they_are_named(golden: Golden) -> None:
+    alone = LabNeeds(families=("ipv4", "ipv4"))
+    labs = [
+        planned(alone, placement="isolated", cores=(4, 5), sender_cores=(0,)),
+        planned(alone, cores={"gateway": (4, 5)}, sender_cores=(0,)),
+        planned(alone, cores_each=2, sender_cores=(0,)),
+    ]
+    assert [lab.settings for lab in labs] == [labs[0].settings] * 3
+    assert labs[1].parameters() == {"ring": 512}
+    golden(refused(alone, cores={"gateway": (4, 5)}, sender_cores=(4,)))
+
+
+def test_unequal_and_shared_cores_are_recorded_by_device() -> None:
+    unequal = planned(cores={"ce": (2,), "pe": (3, 4, 5)})
+    assert unequal.device_cores.count == 4
+    assert unequal.parameters()["cores_of_devices"] == {"ce": 1, "pe": 3}
+    edge = planned(replace(CHAIN, devices=("nat", "ce", "br")), cores={"nat": (2,), "ce": (2,), "br": (3,)})
+    assert edge.parameters()["cores_of_devices"] == {"nat and ce": 1, "br": 1}
+    assert "cores_of_devices" not in planned(placement="isolated", cores=(2, 3)).parameters()
+
+
+def test_a_device_shares_a_core_with_the_tester_only_where_both_are_named(golden: Golden) -> None:
+    golden(refused(cores={"ce": (0, 1, 2), "pe": (3, 4, 5)}))
+    lab = planned(cores={"ce": (0,), "pe": (1,)}, sender_cores=(0,))
+    assert (lab.sender_cpus, lab.device_cpus) == ((0,), (0, 1))
+    parameters = Parameters.grouped(
+        place={"placement": "isolated", "cpus_of_devices": {"ce": [0], "pe": [1]}, "sender_cpus": [0]}
+    )
+    (doubt,) = doubted_for("taking turns", parameters)
+    assert (doubt.word, doubt.text.startswith("ce took turns with the tester on a core")) == ("taking turns", True)
+
+
+def test_the_command_line_and_comparisons_take_cores_by_device() -> None:
+    question = ask("throughput", "464xlat-tayga", {"cores": "ce=2-3,pe=4", "placement": "isolated"})
+    assert "--cores ce=2,3,pe=4" in " ".join(words(question))
+    names = ("464xlat-tayga:cores=ce=2,pe=3,sender_cores=1", "464xlat-tayga:cores_each=1")
+    first, second = read_gateways(names, {}, unlike=False)
+    assert first.place_options == {"cores": {"ce": (2,), "pe": (3,)}, "sender_cores": (1,)}
+    assert second.place_options == {"cores_each": 1}
+
+
+def test_the_cores_of_each_device_are_judged_by_themselves() -> None:
+    # The CE has one core and so the most frames for a core, which is not uneven.
+    work = {0: CoreWork(3000, devices="ce"), **{core: CoreWork(1000, devices="pe") for core in (1, 2, 3)}}
+    assert imbalance(work) == 1.0
+    assert idle_cores(work) == []
+    work[3] = CoreWork(10, devices="pe")
+    assert imbalance(work) == pytest.approx(1000 * 3 / 2010)
+    assert idle_cores(work) == [3]
+    assert since({0: CoreWork(1, devices="ce")}, {0: CoreWork(5, devices="ce")}) == {0: CoreWork(4, devices="ce")}
+
+
+@dataclass
+class Losing(Simulated):
+    """A gateway whose lab counts a share of the lost frames at each place."""
+
+    places: Mapping[str, float] = field(default_factory=dict)
+
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
+        """The same trial, with the frames that were dropped at each place."""
+        outcome = Simulated.measure(self, plan)
+        lost = sum(counts.lost for counts in (outcome.phase1, *outcome.phase2.values()))
+        if outcome.verdict is not Verdict.FAIL:
+            lost = 0
+        return reading(outcome, dropped_after={place: int(lost * share) for place, share in self.places.items()})
+
+
+def result_of(gateway: Simulated, **place: Any) -> Result:
+    procedure = get("throughput")
+    settings = procedure.settings(connections=1000, placement="isolated", repeat=2)
+    measured = procedure.measure(gateway, settings)
+    known = {"placement": "isolated", "sender_cpus": [0], "device_cpus": [1], "device_cores": 1, **place}
+    parameters = Parameters.grouped(
+        settings=measured.parameters, place=known, device={"gateway": "map-t", "kind": "map-t", "chain": ["ce", "pe"]}
+    )
+    return make(measured, parameters)
+
+
+def told(result: Result) -> dict[str, Any]:
+    return {row.label: row.cells[0] for row in rows([result])}
+
+
+@pytest.mark.parametrize(
+    ("places", "device"),
+    [
+        ({"ce inside card ring": 0.0, "pe inside card ring": 0.98, "pe inside received": 0.02}, "pe"),
+        ({"ce inside card ring": 0.75, "pe inside card ring": 0.25}, "ce"),
+        # Most frames were lost where nothing is counted.
+        ({"ce inside card ring": 0.2, "pe inside card ring": 0.25}, None),
+    ],
+)
+def test_the_device_that_dropped_the_deciding_frames_limits_the_chain(
+    places: Mapping[str, float], device: str | None, golden: Golden
+) -> None:
+    result = result_of(Losing(places=places), cores_of_devices="each its own")
+    assert told(result)["bottleneck device"] == device
+    notes = [note.text for note in result.notes if "bottleneck of the chain" in note.text]
+    assert len(notes) == (device is not None)
+    golden(notes)
+    assert {name for name in result.figures if name.startswith(LOST_PERCENT_AT)} == {
+        f"{LOST_PERCENT_AT}ce",
+        f"{LOST_PERCENT_AT}pe",
+    }
+
+
+def test_devices_on_the_same_cores_say_that_their_times_add_up(golden: Golden) -> None:
+    def shared(**place: Any) -> list[str]:
+        return [note.text for note in result_of(Simulated(), **place).notes if "shared their cores" in note.text]
+
+    (text,) = shared()
+    golden(text)
+    assert shared(cores_of_devices="each its own") == []
+    alone = result_of(Losing(places={"gateway inside card ring": 1.0}), chain=None)
+    assert not [name for name in alone.figures if name.startswith(LOST_PERCENT_AT)]
+
+
+def test_the_cost_of_a_chain_names_the_hop_of_plain_forwarding(golden: Golden) -> None:
+    figures = {"up_forwarding_ns": FigureSummary(**FIGURE), "up_ns": FigureSummary(**FIGURE)}
+    parameters = Parameters.grouped(place={"placement": "shared"}, device={"chain": ["ce", "pe"]})
+    (note,) = chain_notes("x forwarding", figures, parameters)
+    golden(note.text)
+    assert not list(chain_notes("x forwarding", figures, Parameters()))
+
+
+@pytest.mark.parametrize(
+    ("devices", "said"),
+    [
+        ({"nat": 1, "other": 1}, None),
+        ({"map-t": 2, "map-e": 2}, "every figure is of 2 devices in a row: each of them is a hop (plain forwarding"),
+        ({"map-t": 2, "ds-lite": 3}, "the chains have unequal numbers of devices (map-t 2, ds-lite 3)"),
+    ],
+)
+def test_a_comparison_of_chains_names_the_hop(devices: Mapping[str, int], said: str | None, golden: Golden) -> None:
+    notes = length_notes(devices, {"up": 781.0})
+    golden([note.text.startswith(said or "") and "up 781 ns" in note.text for note in notes])
+
+
+def test_cores_of_each_device_are_an_axis_of_the_scale_up(golden: Golden) -> None:
+    own = [result_of(Simulated(), cores_of_devices="each its own", device_cores=cores) for cores in (1, 2, 4)]
+    assert [scale_up(result, own).value for result in own] == [None, pytest.approx(0.5), pytest.approx(0.25)]
+    # Devices that shared one core are no reference for devices with cores of their own.
+    shared = scale_up(own[1], [own[1], result_of(Simulated())])
+    assert shared.value is None
+    golden(shared.doubt)
+
+
+def test_a_device_of_a_chain_drops_openings_and_no_frame_that_was_not_sent_for_a_lost_one() -> None:
+    """Frames to connections that were not opened were lost frames of which nobody knew the place."""
+    down = make_counts(4000, 3400, 3400, unopened=600)
+    dropped = {"ce inside card ring": 150, "pe inside card ring": 50}
+    failed = churned(
+        down=down, openings=lost_of(200, 200), verdict=Verdict.FAIL, limited_by="device", dropped_after=dropped
+    )
+    repetition = Measurement(1.0, 2.0, "device", {}, attempts=(Attempt(2.0, short=False, outcome=failed),))
+    assert with_device_figures(repetition).figures == {f"{LOST_PERCENT_AT}ce": 75, f"{LOST_PERCENT_AT}pe": 25}
+
+
+PAIR = LabNeeds(families=("ipv4", "ipv4"), devices=("ce", "pe"))
+THREE = LabNeeds(families=("ipv4", "ipv4"), devices=("nat", "ce", "br"))
+CHOSEN: Mapping[str, Any] = {
+    "ssh_host": "ce=root@a,pe=ssh://root@b:2222",
+    "device_inside": "eth1",
+    "device_outside": "ce=eth2,pe=eth3",
+    "initiator_port": "ngnone0",
+    "responder_port": "ngnone1",
+}
+
+
+def on_machines(need: LabNeeds = PAIR, **changes: Any) -> RemoteLab:
+    return ssh.plan("x", ssh.SshOptions(**{**CHOSEN, **changes}), need)
+
+
+def facts(cpus: tuple[int, ...], kernel: str = "6.1") -> RemoteFacts:
+    return RemoteFacts(
+        user=0, system="Linux", kernel=kernel, cpu="some", cpus=cpus, missing=(), namespaces=True, interfaces={},
+        management=frozenset(),
+    )  # fmt: skip
+
+
+def test_each_device_is_on_its_own_machine() -> None:
+    lab = on_machines()
+    first, second = lab._segments
+    assert [str(segment.host) for segment in lab._segments] == ["root@a", "ssh://root@b:2222"]
+    assert (first.layout.names, first.layout.interfaces) == (("ce",), ("eth1", "eth2"))
+    assert (second.layout.names, second.layout.interfaces) == (("pe",), ("eth1", "eth3"))
+    # The link between the machines has the addresses of a link between devices.
+    ce, pe = lab.devices
+    for version in "46":
+        assert ce.environment[f"NG_OUTSIDE_PEER{version}"] == pe.environment[f"NG_INSIDE_ADDRESS{version}"]
+    assert [str(address) for address in first.layout.ends[0][1].addresses] == ["192.0.2.1/30", "2001:2:0:64::1/64"]
+    assert [str(address) for address in second.layout.ends[0][0].addresses] == ["192.0.2.2/30", "2001:2:0:64::2/64"]
+    assert "type veth" not in first.layout.make(facts((0,)))
+
+
+def test_neighbouring_devices_share_a_machine() -> None:
+    lab = on_machines(
+        THREE,
+        ssh_host="nat=root@a,ce=root@a,br=root@b",
+        device_outside="eth2",
+        device_inside="nat=eth1,ce=none,br=eth7",
+    )
+    first, second = lab._segments
+    assert (first.layout.names, first.layout.interfaces) == (("nat", "ce"), ("eth1", "eth2"))
+    assert (second.layout.names, second.layout.interfaces) == (("br",), ("eth7", "eth2"))
+    assert first.layout.make(facts((0,))).count("type veth") == 1
+    (alone,) = on_machines(THREE, ssh_host="root@a", device_outside="eth2", device_inside="eth1")._segments
+    assert alone.layout.names == ("nat", "ce", "br")
+
+
+@pytest.mark.parametrize(
+    ("need", "changes", "said"),
+    [
+        (PAIR, {"ssh_host": "ce=root@a,aftr=root@b"}, "ssh host: aftr is no device; the chain has ce, pe"),
+        (PAIR, {"ssh_host": "ce=root@a"}, "ssh host: pe has none; the chain has ce, pe, name one for each"),
+        (PAIR, {"ssh_host": "ce=root@a,ce=root@b"}, "device ce is named twice"),
+        (PAIR, {"device_outside": "ce=eth2"}, "device outside: pe has none"),
+        (PAIR, {"device_inside": "eth2"}, "ssh host root@a: interface eth2 is named for both sides"),
+        (PAIR, {"ssh_host": "ce=root@a,pe=-oX"}, "ssh host: '-oX' is none"),
+        (THREE, {"ssh_host": "nat=root@a,ce=root@b,br=root@a", "device_outside": "eth2"}, "that are no neighbours"),
+        (LabNeeds(families=("ipv4", "ipv4")), {}, "ssh host: ce is no device; the only device is gateway"),
+    ],
+)
+def test_machines_that_cannot_be_are_refused_in_one_line(need: LabNeeds, changes: Mapping[str, Any], said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        on_machines(need, **changes)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_cores_and_facts_of_the_machines_are_recorded() -> None:
+    lab = on_machines()
+    assert lab.device_cores == DeviceCores()
+    first, second = lab._segments
+    first.facts, second.facts = facts((0, 1)), facts((0, 1))
+    first.settings, second.settings = {"device_queues": ["2", "2"]}, {"device_queues": ["2", "2"]}
+    known = lab.parameters()
+    assert lab.device_cores == DeviceCores(2)
+    assert (known["cores_of_devices"], known["device_kernel"], known["device_queues"]) == (
+        "each its own",
+        "6.1",
+        ["2", "2"],
+    )
+    second.facts = facts((0, 1, 2, 3), "6.9")
+    known = lab.parameters()
+    assert lab.device_cores == DeviceCores(6)
+    assert known["cores_of_devices"] == {"ce": 2, "pe": 4}
+    assert known["device_kernel"] == {"ce": "6.1", "pe": "6.9"}
+
+
+def test_cores_of_several_machines_are_judged_apart() -> None:
+    work = numbered_apart(
+        [("ce", {0: CoreWork(3000), 1: CoreWork(3000)}), ("pe", {core: CoreWork(1500) for core in range(4)})]
+    )
+    assert len(work) == 6
+    assert imbalance(work) == 1.0
+
+
+def test_what_was_done_on_each_machine_is_undone_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine that cannot be given back does not keep the other one."""
+    given: list[tuple[str, str, list[str]]] = []
+
+    def give_back(host: SshHost, token: str, undo: list[str]) -> bool:
+        given.append((str(host), token, undo))
+        if str(host) == "root@a":
+            raise BrokenError("ssh host root@a: gone")
+        return True
+
+    monkeypatch.setattr(remote, "give_back", give_back)
+    monkeypatch.setattr(openssh, "end_orphans", lambda _control: None)
+    lab = on_machines()
+    settings = lab._settings()
+    items = [{"undo": text, "says": text, "at": at} for text, at in (("x", "0"), ("y", "1"), ("z", "0"))]
+    with pytest.raises(BrokenError, match="root@a: gone"):
+        ssh.undo(tmp_path, settings, items)
+    first, second = settings["tokens"]
+    assert first != second, "one machine by two names is not taken twice"
+    assert given == [("root@a", first, ["x", "z"]), ("ssh://root@b:2222", second, ["y"])]

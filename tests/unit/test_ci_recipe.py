@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 import textwrap
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -80,6 +84,29 @@ def gitlab(job: str, page: str = GITLAB) -> str:
     return "\n".join(line.removeprefix("    - ") for line in found[1].splitlines())
 
 
+def git(folder: Path, *words: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    done = subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@cache
+def repository() -> Path:
+    """One whose gateway was changed; each job has a copy."""
+    made = tempfile.TemporaryDirectory()
+    atexit.register(made.cleanup)
+    folder = Path(made.name)
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "gateway.toml").write_text("# before\n")
+    (folder / "rules.nft").write_text("# rules before\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "before")
+    git(folder, "update-ref", "refs/remotes/origin/main", "HEAD")
+    (folder / "gateway.toml").write_text("# after\n")
+    git(folder, "commit", "-qam", "after")
+    return folder
+
+
 class Job:
     """A repository whose gateway was changed, and programs that note what they were asked."""
 
@@ -87,8 +114,8 @@ class Job:
         self.folder = folder / "repository"
         self.log = folder / "log"
         programs = folder / "bin"
-        for path in (self.folder, programs):
-            path.mkdir()
+        shutil.copytree(repository(), self.folder)
+        programs.mkdir()
         self.log.touch()
         for name, text in {"natgauge": NATGAUGE, "gh": GH, "curl": NOTES, "sudo": '#!/bin/sh\nexec "$@"\n'}.items():
             (programs / name).write_text(text)
@@ -111,36 +138,16 @@ class Job:
             "CI_MERGE_REQUEST_IID": "7",
             "REPORT_TOKEN": "t",
         }
-        self._repository()
+        self.environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = (
+            (self.folder / ".git/refs/remotes/origin/main").read_text().strip()
+        )
         (self.folder / "cost.md").write_text(BEFORE)
-
-    def _repository(self) -> None:
-        def git(*words: str) -> str:
-            identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-            return subprocess.run(
-                ["git", *identity, *words], cwd=self.folder, check=True, capture_output=True, text=True
-            ).stdout.strip()
-
-        git("init", "-q", "-b", "main")
-        (self.folder / "gateway.toml").write_text("# before\n")
-        (self.folder / "rules.nft").write_text("# rules before\n")
-        git("add", ".")
-        git("commit", "-qm", "before")
-        self.environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = git("rev-parse", "HEAD")
-        git("update-ref", "refs/remotes/origin/main", "HEAD")
-        (self.folder / "gateway.toml").write_text("# after\n")
-        git("commit", "-qam", "after")
 
     def base_lacks_the_recipe(self) -> None:
         """The base is a commit before it."""
-        empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-        made = subprocess.run(
-            ["git", *identity, "commit-tree", "-m", "empty", empty],
-            cwd=self.folder, check=True, capture_output=True, text=True,
-        ).stdout.strip()  # fmt: skip
-        subprocess.run(["git", "update-ref", "refs/remotes/origin/main", made], cwd=self.folder, check=True)
-        self.environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = made
+        base = git(self.folder, "commit-tree", "-m", "empty", "4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+        git(self.folder, "update-ref", "refs/remotes/origin/main", base)
+        self.environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = base
 
     def run(self, shell: list[str], script: str, **more: str) -> subprocess.CompletedProcess[str]:
         """One step, as the service runs it."""
@@ -173,6 +180,7 @@ def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, en
     )
     assert " --fail-above 3% --format markdown" in job.asked()
     assert "# before\n# after\n" in job.asked()
+    assert (job.folder / "base" / "rules.nft").read_text() == "# rules before\n", "all files of the recipe are there"
     assert job.run(GITHUB_SHELL, action("Comment")).returncode == 0
     said = ("### natgauge: said\n" if status != 137 else f"{BEFORE}\n    Killed\n") + GITHUB_EVIDENCE
     assert "gh api --silent repos/owner/name/issues/7/comments --field body=@comment.md\n" in job.asked()
@@ -184,11 +192,16 @@ def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, en
     assert ("::warning::" in judged.stdout) == (status == 11)
 
 
-def test_the_action_compares_with_further_options(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", ["--transport tcp --destination-ports 443", ""])
+def test_the_action_compares_with_further_options_and_only_comments_where_no_limit_is_given(
+    options: str, tmp_path: Path
+) -> None:
     job = Job(tmp_path, 0)
-    options = {"OPTIONS": "--transport tcp --destination-ports 443"}
-    assert job.run(GITHUB_SHELL, action("Compare"), **{**INPUTS, **options}).returncode == 0
-    assert f" --fail-above 3% {options['OPTIONS']} --format markdown\n" in job.asked()
+    more = {"OPTIONS": options} if options else {"FAIL_ABOVE": ""}
+    assert job.run(GITHUB_SHELL, action("Compare"), **{**INPUTS, **more}).returncode == 0
+    limit = f" --fail-above 3% {options}" if options else " --commit ab12cd"
+    assert f"{limit} --format markdown\n" in job.asked()
+    assert ("--fail-above" in job.asked()) is bool(options)
     used = set(re.findall(r"inputs\.([a-z-]+)", ACTION))
     assert used == set(re.findall(r"^  ([a-z-]+):\n    description", ACTION, re.MULTILINE))
 
@@ -254,13 +267,6 @@ def test_an_audit_of_the_action_that_cannot_be_made_fails_the_job_and_is_told_be
         assert (tmp_path / "summary").read_text() == reason
 
 
-def test_the_action_only_comments_where_no_limit_is_given(tmp_path: Path) -> None:
-    job = Job(tmp_path, 0)
-    assert job.run(GITHUB_SHELL, action("Compare"), **{**INPUTS, "FAIL_ABOVE": ""}).returncode == 0
-    assert "--fail-above" not in job.asked()
-    assert " --commit ab12cd --format markdown\n" in job.asked()
-
-
 def test_a_github_comment_replaces_the_last_one_of_natgauge_and_none_of_anybody_else(tmp_path: Path) -> None:
     if absent("jq"):
         pytest.skip("jq is not installed")
@@ -281,16 +287,12 @@ def test_a_github_comment_replaces_the_last_one_of_natgauge_and_none_of_anybody_
         assert job.asked().splitlines()[-1] == asked
 
 
-def test_without_a_word_there_is_no_comment(tmp_path: Path) -> None:
+def test_without_a_word_there_is_no_comment_and_no_line_of_one_is_a_quick_action(tmp_path: Path) -> None:
     job = Job(tmp_path, 0)
     (job.folder / "cost.md").write_text("")
     for script in (action("Comment"), gitlab("comment")):
         assert job.run(GITHUB_SHELL, script).returncode == 0
     assert job.asked() == ""
-
-
-def test_no_line_of_a_gitlab_comment_is_a_quick_action(tmp_path: Path) -> None:
-    job = Job(tmp_path, 0)
     (job.folder / "cost.md").write_text("/merge\n \t/approve\n3 / 4\n")
     assert job.run(GITLAB_SHELL, gitlab("comment")).returncode == 0
     assert (job.folder / "comment.md").read_text() == "&#47;merge\n \t&#47;approve\n3 / 4\n"
@@ -391,12 +393,6 @@ def test_the_change_that_adds_the_first_recipe_passes_and_says_so(
     assert (job.folder / "cost.md").read_text().count("\n") == 1
 
 
-def test_a_recipe_of_several_files_has_all_of_them_in_the_base(tmp_path: Path) -> None:
-    job = Job(tmp_path, 0)
-    assert job.run(GITHUB_SHELL, action("Compare"), **INPUTS).returncode == 0
-    assert (job.folder / "base" / "rules.nft").read_text() == "# rules before\n"
-
-
 def test_a_base_without_the_gateway_fails_before_anything_is_measured(tmp_path: Path) -> None:
     job = Job(tmp_path, 0)
     done = job.run(GITHUB_SHELL, action("Compare"), **INPUTS, GITHUB_BASE_REF="elsewhere")
@@ -483,16 +479,12 @@ def test_the_install_steps_are_right_shell() -> None:
         assert subprocess.run(["bash", "-n", "-c", script], check=False, capture_output=True).returncode == 0
 
 
-def test_the_citation_names_this_version() -> None:
-    cited = re.search(r"^version: (.+)$", (Path(__file__).parents[2] / "CITATION.cff").read_text(), re.MULTILINE)
-    assert cited is not None
-    assert cited[1] == VERSION
-
-
-def test_the_citation_has_the_day_of_a_release_and_no_day_before() -> None:
+def test_the_citation_names_this_version_and_the_day_of_its_release_and_no_day_before() -> None:
     """CONTRIBUTING's release writes both."""
     root = Path(__file__).parents[2]
-    cited = re.findall(r"^date-released: (.+)$", (root / "CITATION.cff").read_text(), re.MULTILINE)
+    citation = (root / "CITATION.cff").read_text()
+    assert re.findall(r"^version: (.+)$", citation, re.MULTILINE) == [VERSION]
+    cited = re.findall(r"^date-released: (.+)$", citation, re.MULTILINE)
     heading = re.search(rf"^## {re.escape(VERSION)} .*$", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert heading is not None
     assert cited == re.findall(r"\d{4}-\d\d-\d\d", heading[0])

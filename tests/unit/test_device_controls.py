@@ -1,27 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command to the device that fails is asked again; what still fails is no load too high unless no frame passes."""
+"""Commands to a device: what they print is bounded, one that fails is asked again, and one starts a device anew."""
 
 from __future__ import annotations
 
 import random
+import subprocess
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
-from tests.unit.fake_engine import FakeEngine
+from tests.unit.fake_engine import PORT, FakeEngine
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway as Simulated
 from tests.unit.simulated import reading
 from tests.unit.test_external import Clock, external
 from tests.unit.test_measurer import FakeTable, Isolated, Recorder, measurer
+from tests.unit.test_trials import RESULT, STREAM
 
-from natgauge.errors import BrokenError, NotEmptyError, UsageError
+from natgauge import bounded_output
+from natgauge.agreement.generated import TrialResult
+from natgauge.bounded_output import MOST_OCTETS, BoundedOutput
+from natgauge.errors import BrokenError, HostError, NotEmptyError, UsageError
 from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe import load
 from natgauge.inputs.question import DeviceOptions
+from natgauge.labs.common import port_options
+from natgauge.labs.common.port_options import BootCommand, PortOptions
+from natgauge.labs.common.shell import run_shell
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.ssh.openssh import LOST, SshHost
 from natgauge.labs.ssh.remote import Remote, RemoteDevice, RemoteMachine
@@ -30,8 +41,10 @@ from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 from natgauge.table_memory import ObjectCaches
+from natgauge.trial import forwarding
 from natgauge.trial.controls import MOST_SECONDS, PAUSES, CommandRetries, SilentControlsError
 from natgauge.trial.external import ExternalControls
+from natgauge.trial.judging import signs_of
 from natgauge.trial.lab_measurer import MOST_SILENT, RECHECK_SECONDS, LabMeasurer
 from natgauge.words import Verdict
 
@@ -63,12 +76,6 @@ def test_a_command_that_fails_is_tried_again_after_a_pause(times: int) -> None:
     assert asking.failures == ["lost"] * times
 
 
-def test_a_command_that_fails_however_often_says_why() -> None:
-    asking = CommandRetries(lambda _: None)
-    with pytest.raises(SilentControlsError, match=r"^lost$"):
-        asking(failing(len(PAUSES) + 1, BrokenError("lost")))
-
-
 @pytest.mark.parametrize("error", [UsageError("not ours"), NotEmptyError("3 connections are left")])
 def test_what_the_device_answers_is_not_asked_again(error: Exception) -> None:
     asking = CommandRetries(lambda _: None)
@@ -77,7 +84,9 @@ def test_what_the_device_answers_is_not_asked_again(error: Exception) -> None:
     assert asking.failures == []
 
 
-def test_a_command_that_hangs_is_not_asked_for_minutes() -> None:
+def test_a_command_that_fails_however_often_says_why_and_one_that_hangs_is_not_asked_for_minutes() -> None:
+    with pytest.raises(SilentControlsError, match=r"^lost$"):
+        CommandRetries(lambda _: None)(failing(len(PAUSES) + 1, BrokenError("lost")))
     now = [0.0]
 
     def hangs() -> None:
@@ -186,6 +195,12 @@ def rate_of(meter: LabMeasurer) -> MeasurementResult:
     return connection_rate.PROCEDURE.measure(meter, settings)
 
 
+@cache
+def undisturbed() -> MeasurementResult:
+    """The rate of a device whose commands never fail."""
+    return rate_of(meter_of()[0])
+
+
 def meter_of(**others: Any) -> tuple[LabMeasurer, Forgetful]:
     engine = FakeEngine(capacity=TRUTH)
     device = Forgetful(engine, **others)
@@ -196,9 +211,8 @@ def meter_of(**others: Any) -> tuple[LabMeasurer, Forgetful]:
 
 @pytest.mark.parametrize("chance", [0.05, 0.1, 0.25])
 def test_controls_that_fail_by_chance_change_no_answer_and_are_counted(chance: float, golden: Golden) -> None:
-    undisturbed, _ = meter_of()
     meter, device = meter_of(chance=chance)
-    wanted, found = rate_of(undisturbed), rate_of(meter)
+    wanted, found = undisturbed(), rate_of(meter)
     assert (found.summary.median, found.error, found.limited_by) == (wanted.summary.median, wanted.error, "device")
     assert found.trials[Verdict.COLLAPSED] == device.restarts == 0
     assert device.failed > 0
@@ -210,11 +224,10 @@ def test_controls_that_fail_by_chance_change_no_answer_and_are_counted(chance: f
 @pytest.mark.parametrize("trial", [1, 2, 4, 9])
 def test_a_trial_after_which_nothing_is_answered_is_invalid_and_repeated(trial: int, golden: Golden) -> None:
     """Each was a load too high: 49,609 or 99,219 connections/s for 1,000,000, limited by the device."""
-    undisturbed, _ = meter_of()
     # The single frames that follow are an engine run, too; after them it answers again.
     meter, device = meter_of(deaf=frozenset({trial}))
     found = rate_of(meter)
-    assert found.summary.median == rate_of(undisturbed).summary.median
+    assert found.summary.median == undisturbed().summary.median
     assert (found.trials[Verdict.INVALID], found.trials[Verdict.COLLAPSED], device.restarts) == (1, 0, 0)
     (invalid,) = (
         attempt.outcome
@@ -364,3 +377,193 @@ def test_a_lost_count_in_any_trial_leaves_the_rate_as_it_is(trial: int) -> None:
     result = make(connection_rate.PROCEDURE.measure(gateway, settings), Parameters())
     assert result.median == pytest.approx(1e6, rel=0.01)
     assert (result.trials[Verdict.COLLAPSED], result.trials[Verdict.INVALID]) == (0, 1)
+
+
+NOTHING = {"resets": 0, "renumbered": 0, "restamped": 0}
+
+
+def result(
+    messages: dict[str, tuple[int, int]], initiator: dict[str, int] | None, responder: dict[str, int] | None
+) -> TrialResult:
+    """A trial with these arrivals (right ones, wrong ones) and signs at the two ports."""
+
+    def port(signs: dict[str, int] | None) -> dict[str, Any]:
+        return PORT if signs is None else {**PORT, "device_signs": {**NOTHING, **signs}}
+
+    stream = {
+        **STREAM,
+        "received_frames": 0,
+        "messages": [{"name": name, "received": right, "wrong": wrong} for name, (right, wrong) in messages.items()],
+    }
+    ports = {"initiator": port(initiator), "responder": port(responder)}
+    return TrialResult.model_validate({**RESULT, "phase1": stream, "ports": ports})
+
+
+ALL = {"syn": (8, 0), "syn-ack": (8, 0), "ack": (8, 0)}
+
+
+@pytest.mark.parametrize(
+    ("messages", "initiator", "responder", "said"),
+    [
+        (ALL, {}, {}, []),
+        ({**ALL, "syn": (6, 0), "syn-ack": (6, 2)}, {}, {}, ["2 SYN-ACKs were not the Responder's"]),
+        (
+            {**ALL, "syn-ack": (16, 0)},
+            {},
+            {},
+            ["8 more SYN-ACKs arrived than the Responder sent"],
+        ),
+        ({**ALL, "syn": (0, 0), "syn-ack": (0, 8)}, {}, {}, ["8 SYN-ACKs were not the Responder's"]),
+        ({**ALL, "syn-ack": (5, 3)}, {}, {}, ["3 segments arrived with other sequence numbers"]),
+        (dict.fromkeys(ALL, (0, 0)), {}, {"renumbered": 8}, ["8 segments arrived with other sequence numbers"]),
+        ({"syn": (8, 0)}, {}, {}, []),
+        (ALL, {"restamped": 8}, {}, ["8 SYN-ACKs arrived with other time stamps"]),
+        (ALL, {"resets": 2}, {"resets": 1}, ["2 resets arrived at the Initiator", "1 resets arrived at the Responder"]),
+    ],
+)
+def test_each_sign_says_what_the_gateway_does(
+    messages: dict[str, tuple[int, int]], initiator: dict[str, int], responder: dict[str, int], said: list[str]
+) -> None:
+    signs = [str(sign) for sign in signs_of(result(messages, initiator, responder))]
+    assert len(signs) == len(said)
+    assert all(sign.startswith(start) for sign, start in zip(signs, said, strict=True)), signs
+
+
+def test_other_transports_have_no_signs() -> None:
+    assert signs_of(result({"datagram": (8, 0)}, None, None)) == ()
+
+
+def test_a_server_that_answers_everything_wrong_is_not_said_to_be_silent() -> None:
+    """Of a server that refused each query, the check said that none of 8 frames came back, and no more."""
+    refusing = result({"response": (0, 8)}, None, None)
+    with pytest.raises(BrokenError, match=r"answers wrong: .*: 0 of 10 frames came back, .*8 with wrong content"):
+        forwarding.whole(refusing, last=False, faults={})
+    with pytest.raises(BrokenError, match=r"does not forward: .* 1 with wrong content"):
+        forwarding.whole(result({"response": (0, 1)}, None, None), last=False, faults={})
+
+
+def test_the_check_before_the_first_trial_names_the_behaviour() -> None:
+    proxied = result({"syn": (0, 0), "syn-ack": (0, 8), "ack": (0, 0)}, {}, {})
+    with pytest.raises(BrokenError, match=r"does not forward: .*the gateway answered SYNs itself, as a SYN proxy does"):
+        forwarding.whole(proxied, last=True, faults={})
+
+
+LIMIT = 65_536
+
+
+@pytest.fixture(params=["own file system", "sealed"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How the limit is kept; an ordinary user has the second way only."""
+    if request.param == "sealed":
+        monkeypatch.setattr(bounded_output, "_of_own_file_system", lambda _: None)
+    return str(request.param)
+
+
+def started(script: str, out: int, err: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        ["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+    )
+
+
+def ran(script: str, output: BoundedOutput) -> int:
+    return started(script, output.fileno(), output.fileno()).wait()
+
+
+@pytest.mark.usefixtures("way")
+def test_what_fits_is_stored_as_it_is() -> None:
+    with BoundedOutput(LIMIT) as output:
+        assert ran("echo one; echo two >&2", output) == 0
+        assert (output.text(), output.is_full) == ("one\ntwo\n", False)
+
+
+@pytest.mark.usefixtures("way")
+def test_more_than_the_limit_is_refused_to_the_program_and_not_stored() -> None:
+    with BoundedOutput(LIMIT) as output:
+        assert ran("head -c 1000000 /dev/zero", output) != 0
+        assert output.is_full
+        assert len(output.text()) <= LIMIT
+    # A program that ignores the refusal ends as it would.
+    with BoundedOutput(LIMIT) as output:
+        assert ran("head -c 1000000 /dev/zero 2> /dev/null || true; exit 7", output) == 7
+
+
+@pytest.mark.usefixtures("way")
+def test_a_command_that_prints_too_much_is_refused_by_its_name_and_one_that_prints_less_is_not(golden: Golden) -> None:
+    too_much = f"head -c {2 * MOST_OCTETS} /dev/zero || true"
+    with golden.raises(BrokenError):
+        run_shell(lambda out, err: started(too_much, out, err), 30, "device gateway: version")
+    result = run_shell(lambda out, err: started("echo out; echo err >&2; exit 3", out, err), 30, "it")
+    assert result is not None
+    assert (result.status, result.stdout, result.stderr) == (3, "out\n", "err\n")
+
+
+@pytest.fixture
+def chatty(tmp_path: Path) -> Path:
+    """The folder of a process that printed 20 MiB, then its last words, and ended."""
+    process = Process(name="chatty", command="sh -c 'head -c 20971520 /dev/zero; echo; echo last words; exit 3'")
+    environment = {"NG_WORK": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    subprocess.run(["/bin/sh", "-euc", process.start], env=environment, check=True)
+    subprocess.run(
+        ["/bin/sh", "-c", "while [ -e chatty.logging ] || [ ! -e chatty.end ]; do sleep 0.05; done"],
+        cwd=tmp_path,
+        check=True,
+        timeout=60,
+    )
+    said = subprocess.run(
+        ["/bin/sh", "-euc", process.status_command], env=environment, check=True, capture_output=True, text=True
+    )
+    (tmp_path / "ended").write_text(process.ended(said.stdout) or "")
+    return tmp_path
+
+
+def test_the_end_of_a_log_is_kept_and_its_size_is_bounded(chatty: Path, golden: Golden) -> None:
+    logs = [chatty / name for name in ("chatty.log", "chatty.log.1", "chatty.log.2")]
+    assert sum(log.stat().st_size for log in logs if log.exists()) <= 12 * 1024**2
+    golden((chatty / "ended").read_text())
+
+
+def test_a_core_dump_without_its_end_is_named(golden: Golden) -> None:
+    process = Process(name="p", command="p")
+    said = process.ended("natgauge-end 139 cut\n/run/core\na\n")
+    golden(said)
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device is looked at without a pause."""
+    monkeypatch.setattr(port_options, "_POLL_SECONDS", 0.01)
+
+
+def command(text: str, seconds: float = 20.0, settle: float = 0.0) -> BootCommand:
+    made = PortOptions(boot_seconds=seconds, boot_settle_seconds=settle).boot("boot command", text)
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize(("cores", "told"), [(4, "4"), (None, "none")])
+def test_the_command_is_told_the_number_of_cores(tmp_path: Path, cores: int | None, told: str) -> None:
+    command(f'printf "${{NG_CORES:-none}}" > {tmp_path}/cores').run(cores)
+    assert (tmp_path / "cores").read_text() == told
+
+
+def test_the_device_is_waited_for_and_then_left_alone() -> None:
+    looks = iter(["it does not answer", "it has 8 processors online, not 4", ""])
+    begun = time.monotonic()
+    needed = command("true", settle=0.2).run(4, lambda: next(looks))
+    assert next(looks, None) is None
+    # The time to settle is no part of what the device needed.
+    assert needed <= time.monotonic() - begun - 0.2
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("sleep 60", 0.1), ("echo no power >&2; exit 3", 9.0), ("exit 3", 9.0), ("true", 0.1)]
+)
+def test_a_device_that_does_not_come_back_ends_in_one_line(text: str, seconds: float, golden: Golden) -> None:
+    with golden.raises(HostError) as refused:
+        command(text, seconds).run(2, lambda: "it is silent")
+    assert "\n" not in str(refused.value)
+
+
+def test_an_empty_command_is_refused(golden: Golden) -> None:
+    with golden.raises(UsageError):
+        command("  ")

@@ -74,11 +74,12 @@ def use(fresh: FreshTuples, observer: Clock) -> Range:
 
 
 class Conntrack(FakeEngine):
-    """An engine before a device that knows for how long it remembers which tuples; counts new connections."""
+    """An engine before a device that knows for how long it remembers which tuples; notes when it is asked, counts."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
         self.device_clock = clock
+        self.at: list[float] = []
         self.known: dict[tuple[int, int], float] = {}
         self.new: list[int] = []
 
@@ -91,6 +92,7 @@ class Conntrack(FakeEngine):
             for number in range(request.connections)
         ]
         now = self.device_clock.now
+        self.at.append(now)
         self.new.append(sum(self.known.get(one, 0.0) <= now for one in opened))
         self.device_clock.now += 0.5
         self.known.update(dict.fromkeys(opened, self.device_clock.now + TIMEOUT))
@@ -112,6 +114,7 @@ def external(engine: FakeEngine, fresh: FreshTuples | None, observer: Clock, **o
 
 @pytest.mark.parametrize("method", ["new-tuples", "wait", "no-wait"])
 def test_every_connection_of_every_trial_is_new_to_the_device(method: Any) -> None:
+    """Published once: plain forwarding taken for the opening of connections, from the second trial on."""
     clock = Clock()
     engine, recorder = Conntrack(clock), Recorder()
     subject = external(engine, tuples(clock, method=method), clock, recorder=recorder)
@@ -125,16 +128,6 @@ def test_every_connection_of_every_trial_is_new_to_the_device(method: Any) -> No
     assert bool(clock.told) == (method == "wait")
 
 
-def test_without_slices_a_device_would_know_all_connections_from_the_second_trial_on() -> None:
-    """What was published until now: plain forwarding taken for the opening of connections."""
-    clock = Clock()
-    engine = Conntrack(clock)
-    subject = external(engine, None, clock)
-    for _ in range(3):
-        subject.measure(PlanOfTrial(1000, 1000.0))
-    assert engine.new == [1000, 0, 0]
-
-
 def test_each_trial_has_as_many_source_ports_as_ever_and_the_next_destination_ports() -> None:
     clock = Clock()
     fresh = tuples(clock, 100_000)
@@ -143,25 +136,24 @@ def test_each_trial_has_as_many_source_ports_as_ever_and_the_next_destination_po
     assert clock.told == []
 
 
-def test_when_the_ports_run_out_the_first_ones_are_waited_for_with_a_count_down(golden: Golden) -> None:
+@pytest.mark.parametrize("method", ["new-tuples", "no-wait"])
+def test_when_the_ports_run_out_the_first_ones_are_waited_for_with_a_count_down_or_refused(
+    method: str, golden: Golden
+) -> None:
     clock = Clock()
-    fresh = tuples(clock, 64_512 * 30_000)
-    assert use(fresh, clock) == Range(1, 30_000)
+    # All 65,535 ports are three slices.
+    fresh = tuples(clock, 64_512 * 21_845, method=method)
+    assert use(fresh, clock) == Range(1, 21_845)
     clock.now += 10
-    assert use(fresh, clock) == Range(30_001, 60_000)
-    assert use(fresh, clock) == Range(1, 30_000)
+    assert [use(fresh, clock), use(fresh, clock)] == [Range(21_846, 43_690), Range(43_691, 65_535)]
+    if method == "no-wait":
+        with golden.raises(UsageError):
+            use(fresh, clock)
+        return
+    assert use(fresh, clock) == Range(1, 21_845)
     assert clock.now == 10_000 + TIMEOUT + SPARE_SECONDS
     assert [told.split()[1] for told in clock.told] == ["21", "16", "11", "6", "1"]
     golden(clock.told[0])
-
-
-def test_who_wants_no_waiting_is_refused_when_the_ports_run_out(golden: Golden) -> None:
-    clock = Clock()
-    fresh = tuples(clock, 64_512 * 30_000, method="no-wait")
-    use(fresh, clock)
-    use(fresh, clock)
-    with golden.raises(UsageError):
-        use(fresh, clock)
 
 
 @pytest.mark.parametrize("others", [{"sliced": False}, {"method": "wait"}])
@@ -228,7 +220,18 @@ def test_a_later_measurement_knows_what_a_killed_trial_used(tmp_path: Path) -> N
     assert Ledger.read(file, clock.now).uses == [Use(1, 2, 10_009.0, 1000)]
 
 
-@pytest.mark.parametrize("text", [None, '{"boot": "another", "uses": [[1, 1, 5.0, 1000]]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        '{"boot": "another", "uses": [[1, 1, 5.0, 1000]]}',
+        # One that cannot be read says nothing.
+        "no ledger",
+        "[[1, 1, 5.0, 1000]]",
+        '{"uses": []}',
+        "7",
+    ],
+)
 @pytest.mark.parametrize("up", [12.0, 90_000.0])
 def test_the_first_use_of_a_boot_or_container_waits_for_what_another_one_may_have_opened(
     tmp_path: Path, up: float, text: str | None
@@ -267,14 +270,6 @@ def test_who_wants_no_waiting_is_refused_at_the_first_use_but_not_once_it_was_wa
             use(tuples(clock, method="no-wait", ledger=Ledger.read(file, clock.now)), clock)
     clock.now += TIMEOUT / 2 + SPARE_SECONDS
     assert use(tuples(clock, method="no-wait", ledger=Ledger.read(file, clock.now)), clock) == Range(1, 1)
-
-
-@pytest.mark.parametrize("text", ["no ledger", "[[1, 1, 5.0, 1000]]", '{"uses": []}', "7"])
-def test_a_ledger_that_cannot_be_read_says_nothing_so_all_ports_are_waited_for(tmp_path: Path, text: str) -> None:
-    clock, file = Clock(), tmp_path / "x.uses"
-    file.write_text(text)
-    use(tuples(clock, ledger=Ledger.read(file, clock.now)), clock)
-    assert clock.now == 10_000 + TIMEOUT + SPARE_SECONDS
 
 
 def test_no_trial_begins_whose_use_cannot_be_stored(tmp_path: Path) -> None:
@@ -389,24 +384,11 @@ def test_commands_have_time_for_the_largest_table_that_a_trial_filled(monkeypatc
     assert set(given) == {1120.0}, "100 M connections"
 
 
-class Timed(Conntrack):
-    """Notes when it is asked."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(clock)
-        self.at: list[float] = []
-
-    def __call__(self, request: TrialRequest, *others: Any) -> Any:
-        """Answer one request, which takes half a second."""
-        self.at.append(self.device_clock.now)
-        return super().__call__(request, *others)
-
-
 @pytest.mark.parametrize("method", ["new-tuples", "wait"])
 def test_whether_a_device_still_forwards_is_asked_at_once(method: Any) -> None:
     """A device that crashed had the time-out to come back before the single frames were sent."""
     clock = Clock()
-    engine = Timed(clock)
+    engine = Conntrack(clock)
     subject = external(engine, tuples(clock, method=method), clock)
     plan = PlanOfTrial(1000, 1000.0)
     assert subject.measure(plan).verdict == "PASS"
@@ -423,7 +405,7 @@ def test_whether_a_device_still_forwards_is_asked_at_once(method: Any) -> None:
 
 def test_a_connection_of_tcp_that_the_device_remembers_is_not_opened_again() -> None:
     clock = Clock()
-    engine = Timed(clock)
+    engine = Conntrack(clock)
     traffic = make_plan(TrafficOptions(connections=1000, transport="tcp"), AROUND)
     subject = external(engine, replace(tuples(clock, method="wait"), traffic=traffic), clock)
     engine.dead = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -27,7 +28,7 @@ from natgauge.records.parameters import Parameters
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.trials import Direction, Phase2Plan
-from natgauge.words import Query, Verdict
+from natgauge.words import LimitedBy, Query, Verdict
 
 #: What lab and measurement give a server; a snippet may use nothing else.
 VARIABLES = {
@@ -138,24 +139,25 @@ ALONE: dict[str, Any] = {"server_version": "Knot 3.2", "server_alone": 80_000.0,
 
 @pytest.mark.parametrize("change", [{}, {"server_alone": None}, {"placement": "shared", "server_alone": None}])
 def test_a_result_says_that_the_server_may_be_the_limit(change: dict[str, Any], golden: Golden) -> None:
-    one = Measurement(60_000.0, 61_000.0, "server", dict.fromkeys(Verdict, 1))
-    measured = make_result("resolution-rate", "queries/s", {}, [one], [])
-    parameters = Parameters.grouped(settings={"far_side": "knot"}, place={**ALONE, **change})
-    found = {doubt.word: doubt.text for doubt in doubts.find(measured, parameters)}
-    golden(found["real server"])
+    found = doubts_of("nat44", "server", {}, {**ALONE, **change})
+    golden(found["real server"].text)
     assert "server limited" in found
-    told = doubts.find(measured, Parameters.grouped(settings={"far_side": "tester"}))
-    assert "real server" not in {doubt.word for doubt in told}
+    assert "real server" not in doubts_of("nat44", "server", {"far_side": "tester"}, {})
+
+
+def doubts_of(
+    kind: str, limited_by: LimitedBy, settings: Mapping[str, Any], place: Mapping[str, Any]
+) -> dict[str, Note]:
+    """The doubts of a result of 60,000 queries/s by their words."""
+    one = Measurement(60_000.0, 61_000.0, limited_by, dict.fromkeys(Verdict, 1))
+    measured = make_result("resolution-rate", "queries/s", {}, [one], [])
+    parameters = Parameters.grouped(settings={"far_side": "knot", **settings}, place=place, device={"kind": kind})
+    return {doubt.word: doubt for doubt in doubts.find(measured, parameters)}
 
 
 def real_server(place: dict[str, Any], settings: dict[str, Any] | None = None, kind: str = "nat44") -> Note | None:
-    """The doubt `real server` of a result of 60,000 queries/s."""
-    one = Measurement(60_000.0, 61_000.0, "device", dict.fromkeys(Verdict, 1))
-    measured = make_result("resolution-rate", "queries/s", {}, [one], [])
-    parameters = Parameters.grouped(
-        settings={"far_side": "knot", **(settings or {})}, place={**ALONE, **place}, device={"kind": kind}
-    )
-    return next((doubt for doubt in doubts.find(measured, parameters) if doubt.word == "real server"), None)
+    """The doubt `real server` of such a result."""
+    return doubts_of(kind, "device", settings or {}, {**ALONE, **place}).get("real server")
 
 
 @pytest.mark.parametrize(("placement", "grade"), [("isolated", "answer"), ("external", "information")])
@@ -200,12 +202,9 @@ def test_the_time_in_which_a_server_answered_alone_is_named(kind: str, limit: fl
     assert said in doubt.text
 
 
-def test_a_server_that_is_never_asked_is_not_doubted() -> None:
+def test_a_server_that_is_never_asked_is_not_doubted_and_one_on_the_devices_core_takes_turns_with_it() -> None:
     assert real_server({}, {"cached_share": 1.0}, "dns64") is None
     assert real_server({}, {"cached_share": 0.99}, "dns64") is not None
-
-
-def test_a_server_on_a_core_of_an_isolated_device_takes_turns_with_it_and_has_its_queries_taken_in_there() -> None:
     doubt = real_server({"device_cpus": [1], "server_cpus": "1"})
     assert doubt is not None
     assert "it took turns with the device on core 1, and the kernel took in the server's queries" in doubt.text
@@ -215,27 +214,18 @@ def test_a_server_on_a_core_of_an_isolated_device_takes_turns_with_it_and_has_it
 def test_a_dns64_is_measured_by_a_tester_that_is_proven_at_more_than_twice_the_rate(
     alone: float | None, grade: str, golden: Golden
 ) -> None:
-    one = Measurement(60_000.0, 61_000.0, "device", dict.fromkeys(Verdict, 1))
-    measured = make_result("resolution-rate", "queries/s", {}, [one], [])
-    place = {"server_version": "Knot 3.2", "server_alone": alone, "placement": "isolated"}
-    parameters = Parameters.grouped(settings={"far_side": "knot"}, place=place, device={"kind": "dns64"})
-    proof = {doubt.word: doubt for doubt in doubts.find(measured, parameters)}["tester proof"]
+    place = {**ALONE, "server_alone": alone}
+    proof = doubts_of("dns64", "device", {}, place)["tester proof"]
     assert proof.grade == grade
     golden(proof.text)
-    of_server = doubts.find(measured, Parameters.grouped(settings={}, place=place, device={"kind": "dns"}))
-    assert "tester proof" not in {doubt.word for doubt in of_server}
+    assert "tester proof" not in doubts_of("dns", "device", {"far_side": "tester"}, place)
 
 
-def test_a_dns64_asks_its_server_once_for_a_query_of_type_a() -> None:
-    one = Measurement(60_000.0, 61_000.0, "device", dict.fromkeys(Verdict, 1))
-    measured = make_result("resolution-rate", "queries/s", {}, [one], [])
-    place: dict[str, Any] = {"server_version": "Knot 3.2", "server_alone": 66_000.0, "placement": "isolated"}
-    for query, grade in (("a", "information"), ("aaaa", "answer")):
-        settings = {"far_side": "knot", "query": query}
-        parameters = Parameters.grouped(settings=settings, place=place, device={"kind": "dns64"})
-        proof = {doubt.word: doubt for doubt in doubts.find(measured, parameters)}["tester proof"]
-        assert proof.grade == grade
-        assert ("1.1 times this rate" in proof.text) is (query == "a")
+@pytest.mark.parametrize(("query", "grade"), [("a", "information"), ("aaaa", "answer")])
+def test_a_dns64_asks_its_server_once_for_a_query_of_type_a(query: str, grade: str) -> None:
+    proof = doubts_of("dns64", "device", {"query": query}, {**ALONE, "server_alone": 66_000.0})["tester proof"]
+    assert proof.grade == grade
+    assert ("1.1 times this rate" in proof.text) is (query == "a")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,11 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect
 from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import accumulate
+from math import exp, lgamma, log, log1p
 from typing import Any
 
 import pytest
@@ -62,13 +66,21 @@ def test_where_one_host_loses_it_is_named_and_no_limit_is(golden: Golden) -> Non
     golden(cause.hosts)
 
 
+@cache
+def up_to(number: int, share: float) -> Sequence[float]:
+    """Probabilities that of this number of connections at most 0, 1, 2 ... are kept where this share is lost."""
+    ways = (lgamma(number + 1) - lgamma(kept + 1) - lgamma(number - kept + 1) for kept in range(number))
+    chances = (way + (number - kept) * log(share) + kept * log1p(-share) for kept, way in enumerate(ways))
+    return list(accumulate(map(exp, chances)))
+
+
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.5, 0.9])
 @pytest.mark.parametrize("hosts", [4, 16])
 def test_a_loss_by_share_is_hardly_ever_taken_for_a_limit(share: float, hosts: int) -> None:
     chance, wrong = random.Random(hosts), 0  # noqa: S311 - made up
     for _ in range(200):
         opened = [1000 + chance.randrange(-30, 31) for _ in range(hosts)]
-        stored = [sum(chance.random() >= share for _ in range(number)) for number in opened]
+        stored = [bisect(up_to(number, share), chance.random()) for number in opened]
         wrong += found(opened, stored).kind == "host limit"
     assert wrong <= 4
 

@@ -1,26 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the tester machine: looked at, set for measuring, put back; on a made-up machine."""
+"""Settings of the tester's and the device's machine: looked at, set for measuring, put back; on made-up machines."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+from pyroute2.ethtool.ioctl import IoctlEthtool, NotSupportedError
+from pyroute2.netlink.exceptions import NetlinkError
+from tests.unit import fake_ethtool
 from tests.unit.golden import Golden
 from tests.unit.made_machine import Made, MadeMachine
 
 from natgauge.cleaning import cleanup
 from natgauge.cli import run
 from natgauge.errors import HostError, UsageError
-from natgauge.host import capabilities
+from natgauge.host import capabilities, ethtool
 from natgauge.host.ethtool import Part
-from natgauge.host.tuning import tuner
+from natgauge.host.tuning import recorded, tuner
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.recorded import settings_of
 from natgauge.host.tuning.tuner import KNOBS
@@ -195,15 +201,21 @@ def test_interrupts_of_cards_that_are_not_tuned_are_put_back_with_the_threads(mo
 
 
 @pytest.mark.parametrize(("owner", "method"), [(TunedMachine, "write"), (MadeMachine, "set_port")])
-@pytest.mark.parametrize("act", ["tune", "restore"])
-def test_killed_when_threads_or_queues_had_moved_the_interrupts_these_are_put_back(
-    moving: Made, monkeypatch: pytest.MonkeyPatch, owner: type[TunedMachine], method: str, act: str
+@pytest.mark.parametrize(("act", "is_late"), [("tune", True), ("restore", True), ("restore", False)])
+def test_killed_before_or_when_threads_or_queues_had_moved_the_interrupts_these_are_put_back(  # noqa: PLR0917
+    moving: Made,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: type[TunedMachine],
+    method: str,
+    act: str,
+    is_late: bool,  # noqa: FBT001 - a parameter
 ) -> None:
     before = moving.state()
     whole = getattr(owner, method)
 
     def killed(*arguments: Any) -> None:
-        whole(*arguments)
+        if is_late:
+            whole(*arguments)
         raise _KilledError
 
     if act == "restore":
@@ -245,8 +257,8 @@ def test_a_port_below_the_one_with_the_default_route_is_left_alone(made: Made) -
         made.tune("eth1")
     assert made.state() == before
     looked = [one for one in tuner.check(["eth0", "eth1"], machine=made.machine) if one.better is not None]
-    assert {one.mend for one in looked if one.key.startswith("eth1")} == {None}
-    assert {one.mend for one in looked if one.key.startswith("eth0")} == {"natgauge host tune --ports eth0"}
+    mends = {(one.key.split()[0], one.mend) for one in looked if one.key.startswith("eth")}
+    assert mends == {("eth1", None), ("eth0", "natgauge host tune --ports eth0")}
 
 
 @pytest.mark.parametrize(
@@ -276,22 +288,6 @@ def test_queues_of_a_driver_that_runs_programs_with_half_of_them_stop_there(made
     made.change("eth1", **{"most queues": {"combined": most}, "queues": {"combined": most}})
     looked = {(one.name, one.key): one for one in tuner.check(["eth1"], machine=made.machine)}
     assert looked["queues", "eth1"].better == f"combined {better}"
-
-
-def test_a_kill_in_the_middle_of_restoring_loses_nothing(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = made.state()
-    made.tune("eth1")
-
-    def killed(*_: Any) -> None:
-        raise _KilledError
-
-    with monkeypatch.context() as patched:
-        patched.setattr(MadeMachine, "set_port", killed)
-        with pytest.raises(_KilledError):
-            made.restore()
-    assert made.state() != before
-    made.restore()
-    assert made.state() == before
 
 
 def test_what_somebody_else_changed_is_told_and_left_alone(made: Made) -> None:
@@ -330,16 +326,14 @@ def test_what_a_driver_refuses_is_told_and_the_rest_is_set(made: Made) -> None:
     assert not [one for one in tuner.read(made.path) if one.knob in {"pause", "coalescing"}]
 
 
-def test_an_interrupt_that_has_gone_is_left_alone(made: Made) -> None:
+def test_interrupts_that_have_gone_or_of_queues_that_are_apart_are_left_alone(made: Made) -> None:
+    for number, core in ((30, 1), (31, 0)):
+        (made.root / f"proc/irq/{number}/smp_affinity_list").write_text(f"{core}\n")
+    assert not [one for one in tuner.check(["eth1"], machine=made.machine) if one.name == "irq-affinity" and one.better]
+    (made.root / "proc/irq/30/smp_affinity_list").write_text("0-3\n")
     (made.root / "proc/irq/31/smp_affinity_list").unlink()
     (made.root / "proc/irq/31/smp_affinity_list").mkdir()
     assert {key for knob, key in made.tune("eth1") if knob == "irq-affinity"} == {"eth1 irq 30"}
-
-
-def test_interrupts_of_queues_that_are_apart_are_left_alone(made: Made) -> None:
-    for number, core in ((30, 1), (31, 0)):
-        (made.root / f"proc/irq/{number}/smp_affinity_list").write_text(f"{core}\n")
-    assert not [knob for knob, _ in made.tune("eth1") if knob == "irq-affinity"]
 
 
 def test_interrupts_named_after_the_card_are_found(made: Made, tmp_path: Path) -> None:
@@ -351,16 +345,13 @@ def test_interrupts_named_after_the_card_are_found(made: Made, tmp_path: Path) -
     assert [one.key for one in looked if one.name == "irq-affinity"] == ["eth0 irq 33"]
 
 
-def test_a_program_that_moves_interrupts_is_named(made: Made) -> None:
+def test_a_program_that_moves_interrupts_is_named_and_one_that_ends_meanwhile_passed_over(made: Made) -> None:
     (made.root / "proc/77").mkdir()
     (made.root / "proc/77/comm").write_text("irqbalance\n")
-    told = [one.what for one in tuner.check(["eth1"], machine=made.machine) if one.name == "irq-affinity"]
-    assert all("systemctl stop irqbalance" in one for one in told)
-
-
-def test_a_process_that_ends_while_all_are_listed_is_passed_over(made: Made) -> None:
     (made.root / "proc/78/comm").mkdir(parents=True)
-    assert [one for one in tuner.check(["eth1"], machine=made.machine) if one.name == "irq-affinity"]
+    told = [one.what for one in tuner.check(["eth1"], machine=made.machine) if one.name == "irq-affinity"]
+    assert told
+    assert all("systemctl stop irqbalance" in one for one in told)
 
 
 def test_rates_that_a_driver_rounds_are_still_ours(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -433,29 +424,27 @@ def test_the_commands(at_the_command_line: Made, capsys: pytest.CaptureFixture[s
     assert run(["host", "tune", "--ports", "eth1,"]) == 2
 
 
-def test_nothing_is_changed_under_a_lab_in_use(
-    at_the_command_line: Made, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    before = at_the_command_line.state()
-    used = cleanup.LabStatus("mine", "netns", "in use", os.getpid(), (), {})
-    monkeypatch.setattr(cleanup, "status", lambda: [used])
-    assert run(["host", "tune"]) == 3
-    golden(capsys.readouterr().err)
-    assert at_the_command_line.state() == before
-
-
 @pytest.mark.parametrize("command", ["tune", "restore"])
-def test_nothing_is_changed_under_ports_in_use(
-    at_the_command_line: Made, capsys: pytest.CaptureFixture[str], command: str, golden: Golden
+@pytest.mark.parametrize("user", ["lab", "ports"])
+def test_nothing_is_changed_under_a_lab_or_ports_in_use(  # noqa: PLR0917 - one argument per fixture
+    user: str,
+    command: str,
+    at_the_command_line: Made,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    golden: Golden,
 ) -> None:
     """A lab of two ports has no register."""
     before = at_the_command_line.state()
-    lab, port = locks.Lock("port-1-eth1"), port_lock("eth1", None)
     with ExitStack() as held:
-        for lock in (lab, port):
-            lock.take()
-            held.callback(lock.release)
-        assert list(used_ports()) == [("eth1", f"process {os.getpid()}")]
+        if user == "lab":
+            used = cleanup.LabStatus("mine", "netns", "in use", os.getpid(), (), {})
+            monkeypatch.setattr(cleanup, "status", lambda: [used])
+        else:
+            for lock in (locks.Lock("port-1-eth1"), port_lock("eth1", None)):
+                lock.take()
+                held.callback(lock.release)
+            assert list(used_ports()) == [("eth1", f"process {os.getpid()}")]
         assert run(["host", command]) == 3
     golden(capsys.readouterr().err)
     assert at_the_command_line.state() == before
@@ -470,3 +459,127 @@ def test_who_may_not_change_the_machine_is_told(
     assert run(["host", "tune"]) == 3
     assert "CAP_SYS_ADMIN" in capsys.readouterr().err
     assert run(["host", "check"]) == 1
+
+
+DEVICE_PORTS = ("eth1", "eth2")
+#: A card with four of eight queues that hashes addresses alone, and one whose driver has nothing to choose.
+CARDS: dict[str, Any] = {
+    "eth1": {"most": {"combined": 8}, "queues": {"combined": 4}, "hash": {"udp4": "sd", "udp6": "sdfn"}},
+    "eth2": {},
+}
+
+
+class Machine:
+    """A device_machine with a stand-in for ethtool and for the folder of its processors."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "ethtool.json").write_text(json.dumps(CARDS))
+        shutil.copy(fake_ethtool.__file__, folder / "fake.py")
+        (folder / "ethtool").write_text(f'#!/bin/sh\n{sys.executable} -I -S {folder}/fake.py "$@" && echo\n')
+        (folder / "ip").write_text("#!/bin/sh\n")
+        for program in ("ethtool", "ip"):
+            (folder / program).chmod(0o755)
+        for cpu, governor in enumerate(("powersave", "performance")):
+            place = folder / f"cpu{cpu}" / "cpufreq"
+            place.mkdir(parents=True)
+            (place / "scaling_governor").write_text(f"{governor}\n")
+            (place / "scaling_available_governors").write_text("performance powersave\n")
+        (folder / "online").write_text("0-1\n")
+
+    def run(self, script: str, *options: str) -> str:
+        """Run shell text there; the lab runs what changes something with `-eu`."""
+        text = script.replace("/sys/devices/system/cpu", str(self.folder))
+        path = f"{self.folder}:{os.environ['PATH']}"
+        done = subprocess.run(
+            ["/bin/sh", *options], input=text, env={"PATH": path}, capture_output=True, text=True, check=True
+        )
+        return done.stdout.replace(str(self.folder), "/sys/devices/system/cpu")
+
+    def now(self) -> str:
+        return self.run(recorded.script(DEVICE_PORTS))
+
+
+@pytest.fixture
+def device_machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+FOUND = {
+    "device_governor": "performance, powersave",
+    "device_queues": ["combined 4", None],
+    "device_flow_hash": ["sd, sdfn", None],
+}
+
+
+def test_a_machine_without_such_settings_reports_none() -> None:
+    assert recorded.values("", DEVICE_PORTS) == {
+        "device_governor": None,
+        "device_queues": [None, None],
+        "device_flow_hash": [None, None],
+    }
+    assert list(recorded.changes("", DEVICE_PORTS)) == []
+
+
+def test_they_are_set_for_measuring_and_restored(device_machine: Machine, golden: Golden) -> None:
+    found = device_machine.now()
+    assert recorded.values(found, DEVICE_PORTS) == FOUND
+    changes = list(recorded.changes(found, DEVICE_PORTS))
+    golden([what for what, _, _ in changes])
+    for _, sets, _ in changes:
+        device_machine.run(sets, "-eu")
+    tuned = device_machine.now()
+    assert recorded.values(tuned, DEVICE_PORTS) == {
+        "device_governor": "performance",
+        "device_queues": ["combined 2", None],
+        "device_flow_hash": ["sdfn, sdfn", None],
+    }
+    assert list(recorded.changes(tuned, DEVICE_PORTS)) == []
+    for _, _, undoes in reversed(changes):
+        device_machine.run(undoes, "-eu")
+    assert recorded.values(device_machine.now(), DEVICE_PORTS) == FOUND
+
+
+def test_what_is_gone_is_not_restored(device_machine: Machine) -> None:
+    """A core was taken away, and an interface was removed."""
+    changes = list(recorded.changes(device_machine.now(), DEVICE_PORTS))
+    shutil.rmtree(device_machine.folder / "cpu0")
+    (device_machine.folder / "ip").write_text("#!/bin/sh\nexit 1\n")
+    (device_machine.folder / "ethtool").write_text("#!/bin/sh\nexit 9\n")
+    for _, _, undoes in changes:
+        device_machine.run(undoes, "-eu")
+    assert not (device_machine.folder / "cpu0").exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "error", "reason"),
+    [
+        ("pause", NetlinkError(errno.EOPNOTSUPP), None),
+        ("eee", NetlinkError(errno.EPROTONOSUPPORT), None),
+        ("queues", NetlinkError(errno.ENOENT), None),
+        ("offloads", NotSupportedError("eth1"), None),
+        ("hash", OSError(errno.EOPNOTSUPP, "Operation not supported"), None),
+        ("hash", OSError(errno.EINVAL, "Invalid argument"), None),
+        ("pause", NetlinkError(errno.ENODEV), "No such device"),
+        ("queues", NetlinkError(errno.EINVAL), "Invalid argument"),
+        ("coalescing", NetlinkError(errno.EBUSY), "Device or resource busy"),
+        ("hash", OSError(errno.EPERM, "Operation not permitted"), "Operation not permitted"),
+    ],
+)
+def test_a_driver_that_does_not_know_a_part_has_nothing_of_it_and_any_other_error_is_one(
+    monkeypatch: pytest.MonkeyPatch, part: Part, error: Exception, reason: str | None
+) -> None:
+    """`natgauge host restore` took every error for a setting that is gone, and forgot the old value."""
+
+    def refuse(*_: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(ethtool, "_exchange", refuse)
+    monkeypatch.setattr(ethtool, "ask", refuse)
+    monkeypatch.setattr(IoctlEthtool, "get_features", refuse)
+    if reason is None:
+        assert ethtool.read("eth1", part) is None
+        return
+    with pytest.raises(HostError) as refused:
+        ethtool.read("eth1", part)
+    assert str(refused.value) == f"port eth1: {part} cannot be read ({reason})"

@@ -1,27 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of labs: found by name, planned from options, and what they fix for the traffic."""
+"""Kinds of labs: found by name, planned from options, which cores they take, and which addresses the traffic has."""
 
 from __future__ import annotations
 
 import inspect
-from ipaddress import IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.golden import Golden
 
 from natgauge import labs
 from natgauge.audits.request import audit_request
+from natgauge.embedding import PREFIX_LENGTHS, embedded, extracted
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import available, load
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host import cpus
-from natgauge.host.cpus import idlest_core, usable_cpus
+from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
+from natgauge.inputs.cores import format_cores, parse_cores
 from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs import kinds, netns, wire
 from natgauge.labs.common import locks
+from natgauge.labs.common.addresses import (
+    INNER_LINKS,
+    INSIDE,
+    MAPPED,
+    NAT64_PREFIX,
+    OUTSIDE,
+    LinkSide,
+    inner_link,
+)
 from natgauge.labs.common.port_options import PortOptions
 from natgauge.labs.contract import LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
@@ -29,6 +42,7 @@ from natgauge.setup.setup import Setup, need_of
 from natgauge.setup.traffic import AddressPlan, make_plan
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
+from natgauge.words import Family
 
 IPV4 = LabNeeds(families=("ipv4", "ipv4"))
 
@@ -43,13 +57,11 @@ def busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("busy")
-def test_the_sender_gets_the_least_busy_core_and_the_first_of_equals() -> None:
-    assert idlest_core((0, 1, 2, 3), 0.0) == 2
-
-
-@pytest.mark.usefixtures("busy")
-def test_only_cores_that_may_be_used_are_considered() -> None:
-    assert idlest_core((0, 1), 0.0) == 0
+@pytest.mark.parametrize(("usable", "core"), [((0, 1, 2, 3), 2), ((0, 1), 0)])
+def test_the_sender_gets_the_least_busy_core_that_may_be_used_and_the_first_of_equals(
+    usable: tuple[int, ...], core: int
+) -> None:
+    assert idlest_core(usable, 0.0) == core
 
 
 @pytest.mark.usefixtures("busy")
@@ -77,10 +89,6 @@ def test_the_sender_gets_no_slow_core_however_idle_it_is(
     assert idlest_core((0, 1, 2, 3), 0.0) == core
 
 
-def test_real_cores_are_read() -> None:
-    assert set(usable_cpus()) <= set(cpus._idle_ticks())
-
-
 @pytest.mark.parametrize("options", [{"cores": (0,)}, {"sender_cores": (0,)}])
 def test_cores_that_were_chosen_stay(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("natgauge.labs.netns.lab.idlest_core", None)
@@ -99,14 +107,19 @@ def test_cores_that_nobody_chose_are_chosen_when_the_lab_is_made(monkeypatch: py
     assert lab.settings["sender_cpus"] == [last]
 
 
-def test_in_shared_placement_the_devices_cores_are_the_senders() -> None:
-    assert netns.choose_cores(netns.NetnsOptions(cores=(0, 1)), IPV4) == ((0, 1), (0, 1))
-    assert netns.choose_cores(netns.NetnsOptions(placement="shared", sender_cores=(1,)), IPV4) == ((1,), None)
-
-
 @pytest.mark.usefixtures("busy")
-def test_an_isolated_device_leaves_the_sender_a_core() -> None:
-    assert netns.choose_cores(netns.NetnsOptions(placement="isolated", sender_cores=(1,)), IPV4) == ((1,), None)
+@pytest.mark.parametrize(
+    ("options", "cores"),
+    [
+        ({"cores": (0, 1)}, ((0, 1), (0, 1))),
+        ({"placement": "shared", "sender_cores": (1,)}, ((1,), None)),
+        ({"placement": "isolated", "sender_cores": (1,)}, ((1,), None)),
+    ],
+)
+def test_in_shared_placement_the_devices_cores_are_the_senders(
+    options: dict[str, Any], cores: tuple[object, object]
+) -> None:
+    assert netns.choose_cores(netns.NetnsOptions(**options), IPV4) == cores
 
 
 def wired(**others: str) -> wire.WireOptions:
@@ -308,16 +321,11 @@ def test_customer_edges_on_a_wire_are_those_of_the_recipes_rule() -> None:
         )
 
 
-def test_what_a_foreign_translator_maps_to_is_not_known_so_any_source_is_right() -> None:
+def test_what_a_foreign_device_maps_to_is_not_known_so_any_source_is_right() -> None:
     found = around("tayga-siit", **WIRE)
     assert (found.translated, found.pool, found.mapped) == (True, None, None)
-
-
-def test_a_foreign_devices_pool_is_not_known() -> None:
     found = around("nftables-nat44", **{**WIRE, "initiator_gateway": "10.0.0.1"})
-    assert found.pool is None
-    assert found.mtu == 1500
-    assert str(found.inside.device) == "10.0.0.1"
+    assert (found.pool, found.mtu, str(found.inside.device)) == (None, 1500, "10.0.0.1")
 
 
 def test_a_kind_is_found_by_its_modules_name_and_an_unknown_one_is_told_with_the_known_ones(golden: Golden) -> None:
@@ -379,3 +387,138 @@ def test_a_kept_lab_that_is_another_one_than_asked_for_is_refused(
     with pytest.raises(UsageError) as refused:
         netns.plan("mine", netns.NetnsOptions(**options), need)
     golden(refused.value, passing=r"(?<=with sender cores )\d+")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0", (0,)), ("2,0", (0, 2)), ("0-3", (0, 1, 2, 3)), (" 1-2 , 8\n", (1, 2, 8)), ("5-5", (5,))],
+)
+def test_reading(text: str, expected: tuple[int, ...]) -> None:
+    assert parse_cores(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "a", "0,", "-1", "1-", "0x1", "1.5", "3-1", "0,0", "0-2,1", "999999"])
+def test_bad_lists_are_refused_in_one_line(text: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        parse_cores(text)
+    assert f'"{text}"' in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+@given(st.sets(st.integers(0, 4095), min_size=1))
+def test_what_is_written_can_be_read(chosen: set[int]) -> None:
+    assert parse_cores(format_cores(chosen)) == tuple(sorted(chosen))
+
+
+def test_a_usable_core_is_accepted_and_its_time_is_read() -> None:
+    first = usable_cpus()[0]
+    assert check_cpus([first], "sender cores") == (first,)
+    assert set(usable_cpus()) <= set(cpus._idle_ticks())
+
+
+@pytest.mark.parametrize("chosen", [(), (0, 0), (7,)])
+def test_bad_choices_are_refused(chosen: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
+    monkeypatch.setattr(cpus, "usable_cpus", lambda: (0, 1))
+    with golden.raises(UsageError):
+        check_cpus(chosen, "sender cores")
+
+
+@pytest.mark.parametrize(("isolated", "is_named"), [("2-3\n", True), ("2\n", False), ("\n", False), (None, False)])
+def test_the_way_to_a_core_that_the_kernel_isolates_is_named(
+    isolated: str | None,
+    is_named: bool,  # noqa: FBT001
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`isolcpus=` takes it from all processes, also where docs/host.md advises it."""
+    file = tmp_path / "isolated"
+    if isolated is not None:
+        file.write_text(isolated)
+    monkeypatch.setattr(cpus, "_ISOLATED", file)
+    monkeypatch.setattr(cpus, "usable_cpus", lambda: (0, 1))
+    monkeypatch.setattr(cpus, "online_cpus", lambda: (0, 1, 2, 3))
+    with pytest.raises(UsageError, match="core 3 cannot be used here; choose from 0,1") as refused:
+        check_cpus([3], "sender cores")
+    assert ("taskset -c 0,1,2,3" in str(refused.value)) is is_named
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("side", "device", "first", "last"),
+    [
+        (INSIDE["ipv4"], "10.0.0.1", "10.0.0.2", "10.0.255.254"),
+        (OUTSIDE["ipv4"], "198.19.0.1", "198.19.0.2", "198.19.255.254"),
+        (MAPPED["ipv4"], "198.18.0.1", "198.18.0.2", "198.18.255.254"),
+        (INSIDE["ipv6"], "2001:2::1", "2001:2::2", "2001:2::ffff:ffff:ffff:fffe"),
+        (OUTSIDE["ipv6"], "2001:2:0:8000::1", "2001:2:0:8000::2", "2001:2:0:8000:ffff:ffff:ffff:fffe"),
+    ],
+)
+def test_sides(side: LinkSide, device: str, first: str, last: str) -> None:
+    assert side.device.ip == ip_address(device)
+    assert side.range(side.hosts) == (ip_address(first), ip_address(last))
+
+
+@pytest.mark.parametrize("side", [*INSIDE.values(), *OUTSIDE.values(), *MAPPED.values()])
+@pytest.mark.parametrize("beyond", [-1, 0])
+def test_no_host_beyond_the_network(side: LinkSide, beyond: int) -> None:
+    index = side.hosts if beyond == 0 else beyond
+    with pytest.raises(UsageError, match="use fewer addresses"):
+        side.host(index)
+    with pytest.raises(UsageError):
+        side.range(0)
+
+
+def test_no_two_networks_overlap() -> None:
+    networks = [side.device.network for side in (*INSIDE.values(), *OUTSIDE.values(), *MAPPED.values())]
+    networks += [NAT64_PREFIX]
+    networks += [inner_link(index, family)[0].network for index in range(INNER_LINKS) for family in INSIDE]
+    for index, one in enumerate(networks):
+        assert not any(one.version == other.version and one.overlaps(other) for other in networks[index + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("family", "first"),
+    [("ipv4", ["192.0.2.1/30", "192.0.2.2/30"]), ("ipv6", ["2001:2:0:64::1/64", "2001:2:0:64::2/64"])],
+)
+def test_inner_links_join_two_addresses_of_one_network_and_the_first_is_the_documented_one(
+    family: Family, first: list[str]
+) -> None:
+    near, far = inner_link(63, family)
+    assert near.network == far.network
+    assert near.ip + 1 == far.ip
+    with pytest.raises(UsageError, match="use fewer devices"):
+        inner_link(64, family)
+    assert [str(end) for end in inner_link(0, family)] == first
+
+
+def test_outside_networks_are_for_benchmarking_only() -> None:
+    assert OUTSIDE["ipv4"].device in ip_network("198.18.0.0/15")
+    assert MAPPED["ipv4"].device in ip_network("198.18.0.0/15")
+    assert OUTSIDE["ipv6"].device in ip_network("2001:2::/48")
+
+
+#: RFC 6052 section 2.4, table 2: of 192.0.2.33.
+TABLE2 = {
+    "2001:db8::/32": "2001:db8:c000:221::",
+    "2001:db8:100::/40": "2001:db8:1c0:2:21::",
+    "2001:db8:122::/48": "2001:db8:122:c000:2:2100::",
+    "2001:db8:122:300::/56": "2001:db8:122:3c0:0:221::",
+    "2001:db8:122:344::/64": "2001:db8:122:344:c0:2:2100::",
+    "2001:db8:122:344::/96": "2001:db8:122:344::192.0.2.33",
+}
+
+
+@pytest.mark.parametrize("prefix", TABLE2)
+def test_embedding_as_in_rfc6052_section_2_4(prefix: str) -> None:
+    assert embedded(IPv6Network(prefix), IPv4Address("192.0.2.33")) == IPv6Address(TABLE2[prefix])
+
+
+@given(st.sampled_from(PREFIX_LENGTHS), st.integers(0, 2**32 - 1))
+def test_the_octets_of_the_address_follow_the_prefix_around_a_zero_octet_u(length: int, value: int) -> None:
+    octets = embedded(IPv6Network((0x20010DB8_01220344 << 64, length), strict=False), IPv4Address(value)).packed
+    assert octets[8] == 0
+    without_u = octets if length == 96 else octets[:8] + octets[9:]
+    first = length // 8
+    assert without_u[first : first + 4] == value.to_bytes(4, "big")
+    assert not any(without_u[first + 4 :])
+    assert extracted(IPv6Address(octets), length) == IPv4Address(value)

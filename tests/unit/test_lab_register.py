@@ -13,6 +13,9 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from contextvars import Context
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import get_args
 
@@ -27,23 +30,23 @@ from natgauge.labs.common import register as registers
 from natgauge.labs.common.register import Register
 from natgauge.labs.common.undoing import Decision, Gone
 
-HOLDER = """
-import os, signal, sys, time
-from pathlib import Path
-from natgauge.labs.common import locks
-from natgauge.labs.common import register as registers
-locks.RUN, registers.GLOBAL_ROOTS = Path(sys.argv[1]), (sys.argv[2],)
-register = registers.Register.begin("x", "netns", {"a": 1})
-made = register.directory / "made"
-register.directory.mkdir()
-register.record("directory", path=str(made))
-made.mkdir()
-for path in sys.argv[3:]:
-    register.set_global(path, "changed")
-signal.signal(signal.SIGUSR1, lambda *_: os.fork() or (time.sleep(0.7), os._exit(0)))
-print("ready", flush=True)
-time.sleep(60)
-"""
+
+def hold(root: Path, told: Connection) -> None:
+    """Use lab x, which has set the knob, until it is killed; at a signal begin a process for a moment."""
+
+    def begins(*_: object) -> None:
+        if not os.fork():
+            time.sleep(0.7)
+            os._exit(0)
+
+    register = registers.Register.begin("x", "netns", {"a": 1})
+    register.directory.mkdir()
+    register.record("directory", path=str(_made()))
+    _made().mkdir()
+    register.set_global(root / "knob", "changed")
+    signal.signal(signal.SIGUSR1, begins)
+    told.send("ready")
+    time.sleep(60)
 
 
 def _register_of(items: str, *, name: str = "x") -> str:
@@ -62,20 +65,18 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def holder(root: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that uses lab x."""
+def holder(root: Path) -> Iterator[ForkProcess]:
+    """A process that uses lab x; as it is forked, it has what the test replaced."""
     (root / "knob").write_text("before\n")
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(locks.RUN), f"{root}/", f"{root}/knob"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout
-    assert process.stdout.readline() == "ready\n"
+    here, there = Pipe()
+    process = ForkProcess(target=hold, args=(root, there))
+    process.start()
+    there.close()
+    assert here.recv() == "ready"
     yield process
     process.kill()
-    process.wait()
-    process.stdout.close()
+    process.join()
+    here.close()
 
 
 def done(decisions: Iterable[Decision]) -> list[str]:
@@ -95,13 +96,6 @@ def _content(name: str = "x") -> dict[str, object]:
     return content
 
 
-def test_what_will_be_made_is_in_the_file_at_once(root: Path) -> None:
-    register = _begin()
-    register.record("directory", path=f"{root}/a")
-    assert _content()["items"] == [{"what": "directory", "path": f"{root}/a"}]
-    register.release()
-
-
 def _made() -> Path:
     """The folder that the holder makes."""
     return locks.directory_of("x") / "made"
@@ -117,10 +111,11 @@ def _left() -> list[str]:
     return sorted(path.name for path in locks.RUN.glob("*/*"))
 
 
-def test_undoing_leaves_nothing(root: Path) -> None:
+def test_what_will_be_made_is_in_the_file_at_once_and_undoing_leaves_nothing(root: Path) -> None:
     register = _begin()
     folder = register.directory
     register.record("directory", path=str(folder))
+    assert _content()["items"] == [{"what": "directory", "path": str(folder)}]
     folder.mkdir()
     register.record("directory", path=f"{folder}/never-made")
     assert undoing(register) == [f"deleted directory {folder}"]
@@ -128,7 +123,7 @@ def test_undoing_leaves_nothing(root: Path) -> None:
     assert _left() == [path.name for path in root.iterdir()] == []
 
 
-def test_a_second_user_is_refused_and_told_who_the_first_is(holder: subprocess.Popen[str], golden: Golden) -> None:
+def test_a_second_user_is_refused_and_told_who_the_first_is(holder: ForkProcess, golden: Golden) -> None:
     with golden.raises(HostError):
         _begin()
     (lab,) = cleanup.status()
@@ -136,31 +131,30 @@ def test_a_second_user_is_refused_and_told_who_the_first_is(holder: subprocess.P
     assert cleanup.clean({"x"}) == []
 
 
-def test_a_process_that_a_killed_user_was_starting_is_waited_for(holder: subprocess.Popen[str], root: Path) -> None:
-    # Like a process between fork and exec, the child has the lock's file open.
-    holder.send_signal(signal.SIGUSR1)
-    children = Path(f"/proc/{holder.pid}/task/{holder.pid}/children")
-    while not children.read_text():
-        time.sleep(0.01)
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    assert cleanup.clean({"x"}) == [_title(), f"restored {root}/knob to before", f"deleted directory {_made()}"]
-
-
-def test_what_a_killed_user_left_is_found_and_undone(holder: subprocess.Popen[str], root: Path) -> None:
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    (lab,) = cleanup.status()
-    assert (lab.state, lab.pid, lab.changed) == ("left behind", None, {f"{root}/knob": "before"})
+@pytest.mark.parametrize("is_starting", [False, True])
+def test_what_a_killed_user_left_is_found_and_undone_once_a_process_that_it_was_starting_has_ended(
+    holder: ForkProcess, root: Path, *, is_starting: bool
+) -> None:
+    if is_starting:
+        # Like a process between fork and exec, the child has the lock's file open.
+        os.kill(holder.pid or 0, signal.SIGUSR1)
+        children = Path(f"/proc/{holder.pid}/task/{holder.pid}/children")
+        while not children.read_text():
+            time.sleep(0.01)
+    holder.kill()
+    holder.join()
+    if not is_starting:
+        (lab,) = cleanup.status()
+        assert (lab.state, lab.pid, lab.changed) == ("left behind", None, {f"{root}/knob": "before"})
     assert cleanup.clean({"x"}) == [_title(), f"restored {root}/knob to before", f"deleted directory {_made()}"]
     assert cleanup.clean({"x"}) == []
     assert [path.name for path in root.iterdir()] == ["knob"]
     assert cleanup.status() == []
 
 
-def test_a_new_run_undoes_what_a_killed_one_left(holder: subprocess.Popen[str], root: Path) -> None:
+def test_a_new_run_undoes_what_a_killed_one_left(holder: ForkProcess, root: Path) -> None:
     holder.kill()
-    holder.wait()
+    holder.join()
     register = _begin()
     assert (root / "knob").read_text() == "before"
     assert not _made().exists()
@@ -214,61 +208,38 @@ def test_a_kept_lab_is_not_made_anew_but_can_be_reopened(root: Path, golden: Gol
     assert cleanup.status() == []
 
 
-def test_taking_down_what_is_not_there_is_refused(root: Path, golden: Golden) -> None:
-    assert root.exists()
-    with golden.raises(UsageError):
-        cleanup.take_down("x")
-    assert _left() == []
-
-
-def test_globals_come_back_in_reverse_to_their_first_value(root: Path) -> None:
-    first, second = root / "first", root / "second"
-    first.write_text("1\n")
-    second.write_text("2")
-    register = _begin()
-    register.set_global(first, 10)
-    register.set_global(second, 20)
-    register.set_global(first, 11)
-    assert (first.read_text(), second.read_text()) == ("11", "20")
-    assert undoing(register) == [f"restored {second} to 2", f"restored {first} to 1"]
-    register.release()
-
-
 @pytest.mark.parametrize("last", ["a", "b"])
-def test_the_last_of_two_labs_restores_what_the_first_found(root: Path, last: str) -> None:
-    knob = root / "knob"
-    knob.write_text("1")
+def test_globals_come_back_in_reverse_and_the_last_of_two_labs_restores_what_the_first_found(
+    root: Path, last: str
+) -> None:
+    knob, other = root / "knob", root / "other"
+    knob.write_text("1\n")
+    other.write_text("2")
     labs = {name: _begin(name) for name in "ab"}
+    labs["a"].set_global(knob, 10)
+    labs["a"].set_global(other, 20)
     labs["a"].set_global(knob, 2)
     labs["b"].set_global(knob, 3)
     first = "a" if last == "b" else "b"
-    assert undoing(labs[first]) == []
+    restored = f"restored {other} to 2"
+    assert undoing(labs[first]) == ([restored] if first == "a" else [])
     assert knob.read_text() == "3"
-    assert undoing(labs[last]) == [f"restored {knob} to 1"]
+    assert undoing(labs[last]) == [*([restored] if last == "a" else []), f"restored {knob} to 1"]
+    assert (knob.read_text(), other.read_text()) == ("1", "2")
     for lab in labs.values():
         lab.release()
 
 
-def test_a_setting_that_has_its_old_value_is_not_written(root: Path) -> None:
+def test_a_setting_with_its_old_value_is_not_written_and_what_is_none_is_refused(root: Path, golden: Golden) -> None:
     (root / "knob").write_text("1")
     register = _begin()
     register.remember_global(root / "knob", "1")
-    assert undoing(register) == []
-    register.release()
-
-
-@pytest.mark.parametrize("path", ["/etc/passwd", "{root}/../x"])
-def test_only_settings_of_the_kernel_can_be_remembered(root: Path, path: str) -> None:
-    register = _begin()
-    with pytest.raises(UsageError, match="can be remembered"):
-        register.remember_global(path.format(root=root), "1")
-    register.release()
-
-
-def test_a_setting_that_is_not_there_is_refused(root: Path, golden: Golden) -> None:
-    register = _begin()
+    for path in ("/etc/passwd", f"{root}/../x"):
+        with pytest.raises(UsageError, match="can be remembered"):
+            register.remember_global(path, "1")
     with golden.raises(HostError):
-        register.set_global(root / "knob", 5)
+        register.set_global(root / "absent", 5)
+    assert undoing(register) == []
     register.release()
 
 
@@ -317,16 +288,6 @@ def test_a_register_that_cannot_be_read_is_refused(root: Path, text: str, golden
     assert _left() == ["x.json"]
 
 
-def test_an_unfinished_write_does_not_harm_the_register(root: Path) -> None:
-    register = _begin()
-    register.record("directory", path=f"{root}/a")
-    register.release()
-    (locks.folder("labs") / "x.json.1.new").write_text('{"version":')
-    assert [lab.name for lab in cleanup.status()] == ["x"]
-    cleanup.clean({"x"})
-    assert _left() == []
-
-
 @pytest.mark.parametrize("content", ["", "1", None], ids=["empty", "begun", "whole"])
 def test_a_mark_that_was_being_written_goes_with_its_lab(root: Path, content: str | None) -> None:
     register = _begin()
@@ -358,27 +319,19 @@ def test_what_killed_runs_wrote_of_no_lab_goes_once_nobody_holds_a_lock(root: Pa
     assert all(path.with_name("precious").exists() for path in paths)
 
 
-def test_a_run_killed_before_it_made_anything_leaves_a_lock_that_is_cleaned(root: Path) -> None:
-    assert root.exists()
+def test_a_run_killed_in_a_write_or_before_it_made_anything_leaves_files_that_are_cleaned(root: Path) -> None:
     folder = locks.made_folder("labs")
     for name in ("x.lock", "x.json.1.new"):
         (folder / name).write_text("1")
     assert done(cleanup._of_files(Gone())) == [f"deleted {folder}/x.json.1.new", f"deleted {folder}/x.lock"]
     assert _left() == []
-
-
-def test_orphans_are_recognised_by_their_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "natgauge-engine"
-    program.symlink_to("/bin/sleep")
-    process = subprocess.Popen([str(program), "60"])
-    try:
-        monkeypatch.setattr(cleanup, "PROGRAMS", (Path(f"/proc/{process.pid}/exe").readlink().name,))
-        # Its parent, this test, lives.
-        assert not cleanup._is_orphan(process.pid)
-        assert not cleanup._is_orphan(os.getpid())
-    finally:
-        process.kill()
-        process.wait()
+    register = _begin()
+    register.record("directory", path=f"{root}/a")
+    register.release()
+    (folder / "x.json.1.new").write_text('{"version":')
+    assert [lab.name for lab in cleanup.status()] == ["x"]
+    cleanup.clean({"x"})
+    assert _left() == []
 
 
 def skip_unless_init_adopts(orphan: int) -> None:
@@ -387,19 +340,24 @@ def skip_unless_init_adopts(orphan: int) -> None:
         pytest.skip("this machine hands orphans to a process that is neither init nor systemd")
 
 
-def test_a_program_whose_parent_is_gone_is_an_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_of_natgauges_whose_parent_is_gone_is_an_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
     started = subprocess.run(
         ["/bin/sh", "-c", "/bin/sleep 60 >/dev/null 2>&1 & echo $!"], capture_output=True, text=True, check=True
     )
     pid = int(started.stdout)
-    try:
-        skip_unless_init_adopts(pid)
-        monkeypatch.setattr(cleanup, "PROGRAMS", (Path(f"/proc/{pid}/exe").readlink().name,))
-        assert cleanup._is_orphan(pid)
-        monkeypatch.setattr(cleanup, "PROGRAMS", ("natgauge-engine",))
-        assert not cleanup._is_orphan(pid)
-    finally:
-        os.kill(pid, signal.SIGKILL)
+    with subprocess.Popen(["/bin/sleep", "60"]) as child:
+        try:
+            skip_unless_init_adopts(pid)
+            monkeypatch.setattr(cleanup, "PROGRAMS", (Path(f"/proc/{pid}/exe").readlink().name,))
+            assert cleanup._is_orphan(pid)
+            # Its parent, this test, lives.
+            assert not cleanup._is_orphan(child.pid)
+            assert not cleanup._is_orphan(os.getpid())
+            monkeypatch.setattr(cleanup, "PROGRAMS", ("natgauge-engine",))
+            assert not cleanup._is_orphan(pid)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            child.kill()
 
 
 #: A process whose first thread has ended while another one works: so an engine looks that gives back its memory.
@@ -463,10 +421,10 @@ def test_a_program_that_has_ended_is_waited_for_until_it_is_off_the_list_of_proc
 
 
 def test_what_does_not_end_is_told_after_all_else_was_undone(
-    holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+    holder: ForkProcess, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     holder.kill()
-    holder.wait()
+    holder.join()
 
     def stays(_pids: object) -> list[int]:
         raise BrokenError("process 7: did not end")
@@ -492,8 +450,11 @@ def test_a_fifo_in_the_place_of_a_register_a_lock_or_a_mark_keeps_nobody_waiting
         cleanup.status()
 
 
-def test_a_register_named_like_no_lab_is_refused_with_its_path(root: Path, golden: Golden) -> None:
+def test_what_is_no_lab_is_refused(root: Path, golden: Golden) -> None:
     assert root.exists()
+    with golden.raises(UsageError):
+        cleanup.take_down("x")
+    assert _left() == []
     (locks.made_folder("labs") / "A b.json").write_text(_register_of("[]", name="A b"))
     with golden.raises(HostError):
         cleanup.status()
@@ -510,19 +471,15 @@ def test_a_link_in_the_place_of_a_folder_never_leads_cleaning_elsewhere(root: Pa
     assert sorted(path.name for path in root.iterdir()) == ["folder", "precious"]
 
 
-def test_marks_behind_a_link_are_no_marks(root: Path) -> None:
+def test_marks_behind_a_link_are_no_marks_and_a_file_that_is_no_mark_is_left(root: Path) -> None:
     (root / "precious").write_text("of others")
-    locks.made_folder("labs")
-    locks.folder("namespaces").symlink_to(root)
+    folder = locks.made_folder("labs").parent / "namespaces"
+    folder.symlink_to(root)
     assert marks.names() == ()
     marks.remove("precious")
     assert (root / "precious").exists()
-
-
-def test_a_file_that_is_no_mark_is_left(root: Path) -> None:
-    del root
-    folder = locks.made_folder("namespaces")
-    (folder / "precious").write_text("of others")
+    folder.unlink()
+    (locks.made_folder("namespaces") / "precious").write_text("of others")
     marks.write("ng-own-gateway", marks.cookie())
     assert done(cleanup._of_marks(Gone())) == [f"deleted {folder}/ng-own-gateway"]
     assert [path.name for path in folder.iterdir()] == ["precious"]

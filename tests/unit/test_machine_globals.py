@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Global settings that several labs change: the last one restores the first value, and nobody else's value is lost."""
+"""What a lab shares with its machine: settings that several labs change, and namespaces that nobody may hold."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from pyroute2 import netns
 from tests.unit.golden import Golden
 from tests.unit.made_machine import undoing
 
@@ -22,8 +24,10 @@ from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError, HostError
 from natgauge.host import announcements
 from natgauge.host.announcements import Announced, Announcement, turn
-from natgauge.labs.common import links, locks, namespaces
+from natgauge.labs.common import device, links, locks, marks, namespaces
 from natgauge.labs.common import register as registers
+from natgauge.labs.common.device import ThisMachine
+from natgauge.labs.common.processes import NoThreadError, in_thread
 from natgauge.labs.common.register import Register
 from natgauge.labs.netns import lab as netns_lab
 from natgauge.labs.netns.lab import NetnsLab
@@ -92,40 +96,38 @@ def test_a_value_that_another_program_set_stays_and_is_told_with_the_first_one(k
     assert knob.read_text() == "7\n"
 
 
-def test_the_value_is_the_one_that_the_kernel_made_of_it(knob: Path) -> None:
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_the_value_is_the_one_that_the_kernel_made_of_it_and_a_kill_before_it_is_confirmed_is_undone(
+    knob: Path, golden: Golden, *, is_killed: bool
+) -> None:
     """A hash size is rounded up: what is read back is natgauge's value."""
     register = Register.begin("x", "netns", {})
     register.remember_global(knob, "1")
     knob.write_text("512\n")
-    register.confirm_global(knob, "512")
-    assert undoing(register) == [f"restored {knob} to 1"]
-    register.release()
-
-
-def test_a_kill_between_setting_and_confirming_is_undone(knob: Path, golden: Golden) -> None:
-    register = Register.begin("x", "netns", {})
-    register.remember_global(knob, "1")
-    knob.write_text("512\n")
-    register.release()
-    golden(cleanup.clean({"x"}))
-
-
-def test_of_two_containers_the_last_restores_the_first_value(knob: Path, tmp_path: Path) -> None:
-    register = lab(knob, 2)
-    with other(knob, tmp_path / "elsewhere", 3) as process:
-        assert undoing(register) == []
+    if is_killed:
         register.release()
-        assert knob.read_text() == "3", "the other one relies on it"
-        assert undone(process) == f"restored {knob} to 1"
-    assert knob.read_text() == "1"
+        golden(cleanup.clean({"x"}))
+        return
+    register.confirm_global(knob, "512")
+    golden(undoing(register))
+    register.release()
 
 
-def test_of_two_containers_the_one_that_remains_gets_its_value_back(knob: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_last", [True, False])
+def test_of_two_containers_the_last_restores_the_first_value_and_gets_its_own_back_before(
+    knob: Path, tmp_path: Path, *, is_last: bool
+) -> None:
     register = lab(knob, 2)
     with other(knob, tmp_path / "elsewhere", 3) as process:
-        assert undone(process) == f"restored {knob} to 2"
-    assert undoing(register) == [f"restored {knob} to 1"]
-    register.release()
+        if is_last:
+            assert undone(process) == f"restored {knob} to 2"
+            assert undoing(register) == [f"restored {knob} to 1"]
+        else:
+            assert undoing(register) == []
+            assert knob.read_text() == "3", "the other one relies on it"
+            assert undone(process) == f"restored {knob} to 1"
+        register.release()
+    assert knob.read_text() == "1"
 
 
 def test_a_killed_natgauge_of_another_container_is_replaced_by_the_one_that_runs(knob: Path, tmp_path: Path) -> None:
@@ -149,9 +151,13 @@ def test_what_a_killed_lab_set_is_restored_only_when_nobody_relies_on_it_any_mor
     golden(cleanup.clean({"x"}))
 
 
-def test_a_lab_that_relies_on_the_value_of_another_lab_keeps_it(knob: Path) -> None:
-    first = lab(knob, 2)
+def test_a_lab_that_relies_on_the_value_of_another_lab_keeps_it_and_shares_what_nobody_changed_with_none(
+    knob: Path,
+) -> None:
     second = Register.begin("y", "netns", {})
+    second.share_global(knob, "1")
+    assert second.length == 0
+    first = lab(knob, 2)
     second.share_global(knob, "2")
     assert undoing(first) == []
     first.release()
@@ -221,13 +227,6 @@ def test_the_kernel_tells_its_neighbour_limits_in_every_network_namespace() -> N
     files = {path: int(Path(path).read_text()) for path in told if Path(path).exists()}
     assert told
     assert told | files == told
-
-
-def test_a_setting_that_nobody_changed_is_not_shared(knob: Path) -> None:
-    register = Register.begin("x", "netns", {})
-    register.share_global(knob, "1")
-    assert register.length == 0
-    register.release()
 
 
 @pytest.mark.parametrize("path", ["/etc/hostname", "{root}/link"])
@@ -338,7 +337,10 @@ def test_an_announcement_is_read_as_it_was_made_and_fits_into_a_name(knob: Path)
     assert announcements.others(knob, ["restores"]) == []
 
 
-def test_the_machines_own_namespace_is_never_taken(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
+def test_neither_the_machines_own_namespace_nor_the_processes_that_natgauge_was_started_from_are_taken(
+    monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    assert namespaces.end_processes([1, os.getpid(), os.getppid()]) == ()
     ended: list[object] = []
     monkeypatch.setattr(namespaces, "path_of", lambda _name: Path("/proc/self/ns/net"))
     monkeypatch.setattr(namespaces, "end_processes", ended.append)
@@ -348,5 +350,121 @@ def test_the_machines_own_namespace_is_never_taken(monkeypatch: pytest.MonkeyPat
     assert ended == []
 
 
-def test_nobody_ends_the_processes_that_natgauge_was_started_from() -> None:
-    assert namespaces.end_processes([1, os.getpid(), os.getppid()]) == ()
+@pytest.fixture
+def of_a_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A namespace of natgauge's is there, as far as it looks."""
+    (tmp_path / "ng-lab-gateway").touch()
+    monkeypatch.setattr(namespaces, "path_of", lambda name: tmp_path / name)
+    monkeypatch.setattr(namespaces, "_is_namespace", lambda _name: True)
+    monkeypatch.setattr(namespaces, "is_marked", lambda _name: True)
+
+
+@pytest.mark.usefixtures("of_a_lab")
+def test_a_process_that_was_started_while_others_were_ended_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell that is ended in the middle of a snippet may have begun a daemon, which would hold the namespace."""
+    alive = {1: [2], 2: []}
+    running = [1]
+    done: list[object] = []
+
+    def end(pids: Sequence[int]) -> None:
+        done.append(list(pids))
+        for pid in pids:
+            running.remove(pid)
+            running.extend(alive[pid])
+
+    def deleted(_action: Callable[[], list[str]], name: str) -> list[str]:
+        done.append(name)
+        return []
+
+    monkeypatch.setattr(namespaces, "processes", lambda _name: tuple(running))
+    monkeypatch.setattr(namespaces, "end_processes", end)
+    monkeypatch.setattr(namespaces, "in_thread", deleted)
+    namespaces.delete(["ng-lab-gateway"])
+    assert done == [[1], [2], "natgauge-delete"]
+
+
+@pytest.mark.usefixtures("of_a_lab")
+def test_where_no_thread_can_be_started_the_error_says_so_and_deleting_does_without(
+    monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    removed: list[str] = []
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with golden.raises(NoThreadError):
+        in_thread(lambda: None)
+    monkeypatch.setattr(namespaces, "processes", lambda _name: ())
+    monkeypatch.setattr(netns, "remove", lambda name, _libc: removed.append(name))
+    namespaces.delete(["ng-lab-gateway"])
+    assert removed == ["ng-lab-gateway"]
+
+
+def test_namespaces_are_listed_before_the_registers_are_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A lab that is made between the two looks is in the registers, and its namespaces are not in the list."""
+    looks: list[str] = []
+
+    def names() -> tuple[str, ...]:
+        looks.append("namespaces")
+        return ()
+
+    def registered() -> list[str]:
+        looks.append("registers")
+        return []
+
+    monkeypatch.setattr(locks, "RUN", tmp_path)
+    monkeypatch.setattr(namespaces, "names", names)
+    monkeypatch.setattr(namespaces, "all_processes", tuple)
+    monkeypatch.setattr(cleanup, "registered", registered)
+    cleanup.clean(strays=True)
+    assert looks[0] == "namespaces"
+    assert looks.count("namespaces") == 1
+
+
+def test_a_recipe_that_removes_the_private_directory_of_its_device_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, golden: Golden
+) -> None:
+    monkeypatch.setattr(device, "inside", lambda _name, function: function())
+    monkeypatch.setattr(device, "within", lambda _name, _pids: ())
+    monkeypatch.setattr(device, "_see_own_sysfs", lambda: None)
+    monkeypatch.setattr(os, "setpriority", lambda *_: None)
+    work = tmp_path / "gateway"
+    work.mkdir()
+    machine = ThisMachine(memory=None)  # type: ignore[arg-type]
+    gateway = device.NamespaceDevice("gateway", "ng-x-gateway", "inside", "outside", {"NG_WORK": str(work)}, machine)
+    assert gateway.run('cd /; rmdir "$NG_WORK"').status == 0
+    with golden.raises(BrokenError):
+        gateway.run("true")
+
+
+def test_a_process_that_has_the_number_of_one_that_ended_keeps_its_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = ThisMachine(memory=None)  # type: ignore[arg-type]
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as found:
+        monkeypatch.setattr(device, "frame_processes", lambda *_: {found.pid: "sleep"})
+        group = Path(f"/proc/{found.pid}/autogroup")
+        try:
+            if not group.exists() or not group.read_text():
+                pytest.skip("this kernel groups no tasks by session")
+            gateway = device.NamespaceDevice("gateway", "ng-x-gateway", "inside", "outside", {}, machine, nice=7)
+            # It was seen when another process had the number.
+            gateway._running[found.pid] = "1"
+            gateway._write_ranks([])
+            assert group.read_text().endswith(" nice 0\n")
+            assert gateway._running == {}
+            # One that is seen now is one of the device's.
+            assert gateway.frame_processes() == ("sleep",)
+            assert group.read_text().endswith(" nice 7\n")
+        finally:
+            found.kill()
+
+
+def test_an_ordinary_file_with_a_copied_mark_is_not_natgauges(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A kill while a namespace is made leaves an empty file of its name, which begins with natgauge's prefix."""
+    monkeypatch.setattr(locks, "RUN", tmp_path / "run")
+    monkeypatch.setattr(namespaces, "_RUN", tmp_path)
+    for name, content in (("ng-x-gateway", ""), ("ng-y-gateway", "of others"), ("plain", "")):
+        marks.write(name, marks.cookie())
+        (tmp_path / name).write_text(content)
+    assert [name for name in ("ng-x-gateway", "ng-y-gateway", "plain") if namespaces.is_marked(name)] == [
+        "ng-x-gateway"
+    ]

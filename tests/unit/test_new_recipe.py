@@ -56,6 +56,14 @@ NAMES = [
 ]
 
 
+LAB = {
+    "NG_INSIDE": "inside", "NG_OUTSIDE": "outside", "NG_INITIATOR_NETWORK4": "198.18.0.0/16",
+    "NG_OUTSIDE_ADDRESS4": "198.19.0.1",
+}  # fmt: skip
+#: What every rule set of these tests has.
+PORTS = ["--inside", "lan0", "--outside", "wan0"]
+
+
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks nft: that takes root."""
@@ -64,50 +72,33 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("router.conf").write_text(RULES)
 
 
+def new(name: str, *words: str, text: str | None = None, file: str = "router.conf") -> int:
+    """Make a gateway of a rule set, of this text unless it is there; the exit status."""
+    if text is not None:
+        Path(file).write_text(text)
+    return run(["gateways", "new", name, "--from-nft", file, *(words or PORTS)])
+
+
+def of_lab(folder: str, **others: str) -> str:
+    """The rule set of a recipe as a lab gives it to nft."""
+    (snippet,) = [one for one in load(f"./{folder}").verbs.start if "rules.nft" in one]
+    done = subprocess.run(  # noqa: S602 - our own snippet
+        snippet.replace("| nft -f -", ""),
+        shell=True,
+        env={"NG_RECIPE_FOLDER": folder, "PATH": os.environ["PATH"], **LAB, **others},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
 def test_names_of_the_router_become_those_of_the_lab_and_nothing_else_does(tmp_path: Path) -> None:
-    assert run(["gateways", "new", "mine", "--from-nft", "router.conf", *NAMES]) == 0
+    assert new("mine", *NAMES) == 0
     recipe = load("./mine")
     assert (recipe.name, recipe.kind) == ("mine", "nat44")
     assert (tmp_path / "mine" / "rules.nft").read_text() == RULES
-    (snippet,) = [one for one in recipe.verbs.start if "rules.nft" in one]
-    lab = {
-        "NG_RECIPE_FOLDER": str(tmp_path / "mine"), "NG_INSIDE": "inside", "NG_OUTSIDE": "outside",
-        "NG_INITIATOR_NETWORK4": "198.18.0.0/16", "NG_OUTSIDE_ADDRESS4": "198.19.0.1", "PATH": os.environ["PATH"],
-    }  # fmt: skip
-    shown = subprocess.run(  # noqa: S602 - our own snippet
-        snippet.replace("| nft -f -", ""), shell=True, env=lab, capture_output=True, text=True, check=True
-    )
-    assert shown.stdout == IN_A_LAB
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (RULES, ["mine", "--inside", "lan9", "--outside", "wan0"]),
-        (RULES, ["Mine", "--inside", "lan0", "--outside", "wan0"]),
-        (RULES.replace("snat", "dnat"), ["mine", "--inside", "lan0", "--outside", "wan0"]),
-        (f'include "/etc/more.nft"\n{RULES}', ["mine", "--inside", "lan0", "--outside", "wan0"]),
-        (None, ["mine", "--inside", "lan0", "--outside", "wan0"]),
-        (RULES, ["mine", "--inside", "wan0", "--outside", "wan0"]),
-    ],
-    ids=["no such interface", "name", "translates nothing", "includes", "no file", "one interface"],
-)
-def test_what_makes_no_gateway_is_refused_in_one_line_and_nothing_is_made(
-    text: str | None, words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("router.conf").unlink() if text is None else Path("router.conf").write_text(text)
-    assert run(["gateways", "new", *words, "--from-nft", "router.conf"]) == 2
-    shown = capsys.readouterr()
-    assert (shown.out, len(shown.err.splitlines())) == ("", 1)
-    assert [path.name for path in Path().iterdir() if path.is_dir()] == []
-
-
-def test_interfaces_that_a_definition_names_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("router.conf").write_text(
-        RULES.replace("iifname lan0", "iifname $inner").replace("define", 'define inner = "lan0"\ndefine', 1)
-    )
-    assert run(["gateways", "new", "mine", "--inside", "eth7", "--outside", "wan0", "--from-nft", "router.conf"]) == 2
-    assert "lan0, wan0" in capsys.readouterr().err
+    assert of_lab("mine") == IN_A_LAB
 
 
 def rules(*translating: str, before: str = "") -> str:
@@ -115,6 +106,41 @@ def rules(*translating: str, before: str = "") -> str:
     lines = "".join(f'        iifname "lan0" oifname "wan0" {rule}\n' for rule in translating)
     hook = "type nat hook postrouting priority srcnat;"
     return f"{before}table ip nat {{\n    chain post {{\n        {hook}\n{lines}    }}\n}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "says"),
+    [
+        (RULES, ["mine", "--inside", "lan9", "--outside", "wan0"], "lan0, wan0"),
+        # Interfaces that a definition names are listed.
+        (
+            RULES.replace("iifname lan0", "iifname $inner").replace("define", 'define inner = "lan0"\ndefine', 1),
+            ["mine", "--inside", "lan9", "--outside", "wan0"],
+            "lan0, wan0",
+        ),
+        (RULES, ["mine", "--inside", "wan0", "--outside", "wan0"], ""),
+        (RULES, ["Mine", *PORTS], ""),
+        (RULES, ["mine-", *PORTS], ""),
+        (RULES, ["m" * 65, *PORTS], ""),
+        (RULES.replace("snat", "dnat"), ["mine", *PORTS], ""),
+        # Words of rules translate nothing.
+        (rules('accept comment "to masquerade, snat to 203.0.113.7"'), ["mine", *PORTS], "masquerade or snat"),
+        # The time-outs of the kernel were checked and raised, and such a connection has others.
+        (rules('ct timeout set "short"', "masquerade"), ["mine", *PORTS], "ct timeout set"),
+        (f'include "/etc/more.nft"\n{RULES}', ["mine", *PORTS], ""),
+        (None, ["mine", *PORTS], ""),
+        (RULES, ["gateway", "--beside", "--into", "git", *NAMES], ""),
+    ],
+)
+def test_what_makes_no_gateway_is_refused_in_one_line_and_nothing_is_made(
+    text: str | None, words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("router.conf").unlink() if text is None else Path("router.conf").write_text(text)
+    assert new(*words) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, len(shown.err.splitlines())) == ("", 1)
+    assert says in shown.err
+    assert [path.name for path in Path().iterdir() if path.name != "router.conf"] == []
 
 
 @pytest.mark.parametrize(
@@ -135,61 +161,33 @@ def rules(*translating: str, before: str = "") -> str:
 )
 def test_ports_that_all_rules_translate_to_are_those_of_the_gateway(text: str, ports: tuple[int, int]) -> None:
     """A rule set with 10,000 outside ports was planned and sized as one with 64,512."""
-    Path("router.conf").write_text(text)
-    assert run(["gateways", "new", "mine", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
+    assert new("mine", text=text) == 0
     assert load("./mine").limits.pool_ports == ports
 
 
 def test_an_address_with_ports_becomes_the_labs_too() -> None:
     """It was called absent from the file where ports stand behind it."""
-    Path("router.conf").write_text(rules("snat to 203.0.113.1:10000-19999"))
-    names = ["--inside", "lan0", "--outside", "wan0", "--outside-address", "203.0.113.1"]
-    assert run(["gateways", "new", "mine", "--from-nft", "router.conf", *names]) == 0
+    text = rules("snat to 203.0.113.1:10000-19999")
+    assert new("mine", *PORTS, "--outside-address", "203.0.113.1", text=text) == 0
     recipe = load("./mine")
     assert (recipe.limits.pool4, recipe.limits.pool_ports) == (None, (10_000, 19_999))
-    (snippet,) = [one for one in recipe.verbs.start if "rules.nft" in one]
-    lab = {"NG_RECIPE_FOLDER": "mine", "NG_INSIDE": "in", "NG_OUTSIDE": "out", "NG_OUTSIDE_ADDRESS4": "198.19.0.1"}
-    shown = subprocess.run(  # noqa: S602 - our own snippet
-        snippet.replace("| nft -f -", ""),
-        shell=True,
-        env={**lab, "PATH": os.environ["PATH"]},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "snat to 198.19.0.1:10000-19999" in shown.stdout
-
-
-def test_time_outs_that_rules_give_to_connections_are_refused_before_anything_is_made(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """The time-outs of the kernel were checked and raised, and such a connection has others."""
-    asked = ["gateways", "new", "mine", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]
-    Path("router.conf").write_text(rules('ct timeout set "short"', "masquerade"))
-    assert run(asked) == 2
-    (said,) = capsys.readouterr().err.splitlines()
-    assert "ct timeout set" in said
-    assert not Path("mine").exists()
-    Path("router.conf").write_text(rules("masquerade"))
-    assert run(asked) == 0
+    assert "snat to 198.19.0.1:10000-19999" in of_lab("mine")
 
 
 def test_a_rule_set_with_a_flow_table_is_counted_and_needs_its_module_as_the_built_in_gateway_does() -> None:
     """Its first trial was refused, because the table still counted connections that it had removed."""
     offloading = rules("masquerade", before="# flowtable ft\n")
-    Path("router.conf").write_text(offloading)
-    assert run(["gateways", "new", "plain", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
+    assert new("plain", text=offloading) == 0
     assert (load("./plain").limits.count_lag, load("./plain").modules) == (0, ())
     table = "table ip fast { flowtable ft { hook ingress priority 0; devices = { lan0, wan0 }; } }\n"
-    Path("router.conf").write_text(offloading + table)
-    assert run(["gateways", "new", "fast", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
+    assert new("fast", text=offloading + table) == 0
     made, built_in = load("./fast"), load("nftables-flowtable-nat44")
     assert (made.limits.count_lag, made.modules) == (built_in.limits.count_lag, built_in.modules)
     assert [module.name for module in made.modules] == ["nf_flow_table"]
 
 
 def test_a_recipe_with_another_rule_set_is_another_recipe(tmp_path: Path) -> None:
-    assert run(["gateways", "new", "mine", "--from-nft", "router.conf", *NAMES]) == 0
+    assert new("mine", *NAMES) == 0
     before, files = digest(load("./mine")), as_played(load("./mine"))["files"]
     assert files == {"rules.nft": hashlib.sha256(RULES.encode()).hexdigest()}
     (tmp_path / "mine" / "rules.nft").write_text(f"{RULES}# one more\n")
@@ -208,7 +206,6 @@ table inet filter {
     chain post { type nat hook postrouting priority srcnat; oifname wan0 masquerade; }
 }
 """
-ASKED = ["mine", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]
 
 
 def ranges(*ports: int) -> tuple[tuple[int, int], ...]:
@@ -237,10 +234,9 @@ def test_ports_that_the_rules_accept_are_those_of_the_recipe(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    Path("router.conf").write_text(DROPPING)
     monkeypatch.setattr(new_recipe, "_parsed", lambda *_: '{"nftables": []}')
     monkeypatch.setattr(new_recipe, "accepted_ports", lambda *_: accepted)
-    assert run(["gateways", "new", *ASKED]) == 0
+    assert new("mine", text=DROPPING) == 0
     recipe = load("./mine")
     assert (recipe.destination_ports, recipe.transports) == (limits, transports)
     assert capsys.readouterr().err == ""
@@ -250,10 +246,8 @@ def test_what_nobody_can_tell_of_the_accepted_ports_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     # Chains of the router itself drop nothing that is forwarded.
-    Path("router.conf").write_text(DROPPING.replace("hook forward", "hook input"))
-    assert run(["gateways", "new", "other", *ASKED[1:]]) == 0
+    assert new("other", text=DROPPING.replace("hook forward", "hook input")) == 0
     assert capsys.readouterr().err == ""
-    Path("router.conf").write_text(DROPPING)
     nothing, all_three = frozenset[Protocol](), frozenset[Protocol]({"udp", "icmp", "tcp"})
     for number, found in enumerate(
         (None, AcceptedPorts({}, nothing, frozenset({"tcp"})), AcceptedPorts({}, all_three, nothing))
@@ -261,86 +255,76 @@ def test_what_nobody_can_tell_of_the_accepted_ports_is_told(
         if found is not None:
             monkeypatch.setattr(new_recipe, "_parsed", lambda *_: '{"nftables": []}')
             monkeypatch.setattr(new_recipe, "accepted_ports", lambda *_, found=found: found)
-        assert run(["gateways", "new", f"mine{number}", *ASKED[1:]]) == 0
+        assert new(f"mine{number}", text=DROPPING) == 0
         (said,) = capsys.readouterr().err.splitlines()
         golden(said)
         assert load(f"./mine{number}").transports == ("udp", "icmp", "tcp")
 
 
-def test_a_folder_that_is_there_is_left_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("mine").mkdir()
-    assert run(["gateways", "new", "mine", "--from-nft", "router.conf", *NAMES]) == 2
-    (said,) = capsys.readouterr().err.splitlines()
-    assert "rm " not in said
-    assert list(Path("mine").iterdir()) == []
-
-
 def test_a_second_try_says_how_the_first_one_is_removed(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["gateways", "new", "mine", "--from-nft", "router.conf", "--into", "my routers", *NAMES]
-    assert run(asked) == 0
+    asked = ["mine", "--into", "my routers", *NAMES]
+    assert new(*asked) == 0
     capsys.readouterr()
-    assert run(asked) == 2
+    assert new(*asked) == 2
     (said,) = capsys.readouterr().err.splitlines()
     assert said.endswith("rm -r 'my routers/mine'")
     subprocess.run(said.partition("remove it: ")[2], shell=True, check=True)  # noqa: S602 - our own line
-    assert run(asked) == 0
-    # What somebody keeps there, too, is not named for removal.
+    assert new(*asked) == 0
+    # What somebody keeps there, too, or nothing of ours, is not named for removal.
     Path("my routers/mine/notes").touch()
+    Path("theirs").mkdir()
     capsys.readouterr()
-    assert run(asked) == 2
+    assert new(*asked) == new("theirs", *NAMES) == 2
     assert "rm " not in capsys.readouterr().err
+    assert list(Path("theirs").iterdir()) == []
 
 
-BESIDE = ["gateways", "new", "gateway", "--from-nft", "git/router.conf", "--beside", *NAMES]
+BESIDE = ["gateway", "--beside", *NAMES]
 
 
 def test_a_recipe_beside_its_rule_set_names_the_file_itself(capsys: pytest.CaptureFixture[str]) -> None:
     """An author edited a copied recipe by hand, so that it named the rule set of the repository."""
     Path("git").mkdir()
-    Path("git/router.conf").write_text(RULES)
-    assert run(BESIDE) == 0
+    assert new(*BESIDE, text=RULES, file="git/router.conf") == 0
     assert capsys.readouterr().out.startswith("./git/gateway.toml; ")
     assert sorted(path.name for path in Path("git").iterdir()) == ["gateway.toml", "router.conf"]
     before = load("git/gateway.toml")
     assert (before.name, list(as_played(before)["files"])) == ("gateway", ["router.conf"])
     (made_by,) = [line for line in Path("git/gateway.toml").read_text().splitlines() if line.startswith("# Made by: ")]
-    assert made_by.split()[3:] == ["natgauge", *BESIDE[:-9], *NAMES, "--beside"]
+    named = ["gateways", "new", "gateway", "--from-nft", "git/router.conf"]
+    assert made_by.split()[3:] == ["natgauge", *named, *NAMES, "--beside"]
     whole = digest(before)
     Path("git/router.conf").write_text(f"{RULES}# one more\n")
     assert digest(load("git/gateway.toml")) != whole
 
 
 def test_a_recipe_beside_its_rule_set_replaces_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("git").mkdir()
-    Path("git/router.conf").write_text(RULES)
-    Path("git/gateway.toml").write_text("mine\n")
-    assert run(BESIDE) == 2
+    Path("gateway.toml").write_text("mine\n")
+    assert new(*BESIDE) == 2
     (said,) = capsys.readouterr().err.splitlines()
     assert "rm " not in said
-    assert Path("git/gateway.toml").read_text() == "mine\n"
-    Path("git/gateway.toml").unlink()
-    assert run(BESIDE) == 0
+    assert Path("gateway.toml").read_text() == "mine\n"
+    Path("gateway.toml").unlink()
+    assert new(*BESIDE) == 0
     capsys.readouterr()
-    assert run(BESIDE) == 2
+    assert new(*BESIDE) == 2
     (said,) = capsys.readouterr().err.splitlines()
-    assert said.endswith("remove it: rm git/gateway.toml")
+    assert said.endswith("remove it: rm gateway.toml")
 
 
-@pytest.mark.parametrize(
-    ("file", "more"), [("router.conf", ["--into", "git"]), ("my rules.nft", []), ("$(id).nft", []), ("rules.", [])]
-)
+@pytest.mark.parametrize("file", ["my rules.nft", "$(id).nft", "rules."])
 def test_what_cannot_be_beside_its_rule_set_is_refused_and_nothing_is_made(
-    file: str, more: list[str], capsys: pytest.CaptureFixture[str]
+    file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path(file).write_text(RULES)
     before = sorted(Path().iterdir())
-    assert run(["gateways", "new", "gateway", "--from-nft", file, "--beside", *NAMES, *more]) == 2
+    assert new(*BESIDE, file=file) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert sorted(Path().iterdir()) == before
 
 
 def test_a_name_that_is_not_the_files_is_told_with_the_line_to_write(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["gateways", "new", "mine", "--from-nft", "router.conf", *NAMES]) == 0
+    assert new("mine", *NAMES) == 0
     Path("gateway.toml").write_text(Path("mine/gateway.toml").read_text())
     capsys.readouterr()
     assert run(["gateways", "show", "./gateway.toml"]) == 2
@@ -373,10 +357,8 @@ def test_what_no_lab_has_is_told_with_what_to_change(capsys: pytest.CaptureFixtu
 
     What the warning then said to add was refused, because the folder was there.
     """
-    Path("router.conf").write_text(ROUTER)
-    asked = ["gateways", "new", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]
     for name, more in (("one", []), ("two", ["--beside"]), ("three", ["--into", "my routers"])):
-        assert run([*asked, name, *more]) == 0
+        assert new(name, *PORTS, *more, text=ROUTER) == 0
         interfaces, networks = capsys.readouterr().err.splitlines()
         assert "(guests, lan1)" in interfaces
         assert "(192.168.1.0/24, 203.0.113.7, 192.168.50.0/24)" in networks
@@ -389,8 +371,7 @@ def test_what_no_lab_has_is_told_with_what_to_change(capsys: pytest.CaptureFixtu
         assert "--inside-network" not in networks
         file = {"two": "two.toml", "three": "my routers/three/gateway.toml"}.get(name, f"{name}/gateway.toml")
         assert "$NG_INITIATOR_NETWORK4" in Path(file).read_text()
-    Path("router.conf").write_text(rules("masquerade"))
-    assert run([*asked, "four"]) == 0
+    assert new("four", text=rules("masquerade")) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -417,13 +398,11 @@ def test_the_only_network_that_the_rules_let_becomes_that_of_the_lab(
     written: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     """Nobody told a new user of --inside-network, and almost every router's rules name their network."""
-    Path("router.conf").write_text(
-        rules("masquerade", before=f"define LAN = {written}\n").replace("wan0", "wan0 ip saddr $LAN")
-    )
+    text = rules("masquerade", before=f"define LAN = {written}\n").replace("wan0", "wan0 ip saddr $LAN")
     monkeypatch.setattr(
         new_recipe, "_parsed", lambda _s, _r, edits: printed("10.0.0.0/16" if "NETWORK4" in edits else "192.168.1.0/24")
     )
-    assert run(["gateways", "new", *ASKED]) == 0
+    assert new("mine", text=text) == 0
     said, (noted,) = (text.splitlines() for text in capsys.readouterr())
     assert "try it: " in said[0]
     assert f" {written} " in noted
@@ -438,10 +417,9 @@ def test_a_chain_that_accepts_no_host_of_a_lab_is_told_first_with_the_command_th
     """It was said to accept no connection, and then to be tried."""
     before = "define LAN = 192.168.1.0/24\ndefine GUESTS = 192.168.50.0/24\n"
     lines = "ip saddr $LAN masquerade", "ip saddr $GUESTS masquerade", "ip saddr 203.0.113.0/24 drop"
-    Path("router.conf").write_text(rules(*lines, before=before))
     lab, own = ("10.0.0.0/16", "192.168.50.0/24"), ("192.168.1.0/24", "192.168.50.0/24")
     monkeypatch.setattr(new_recipe, "_parsed", lambda _s, _r, edits: printed(*(lab if "NETWORK4" in edits else own)))
-    assert run(["gateways", "new", *ASKED, *beside]) == 0
+    assert new("mine", *PORTS, *beside, text=rules(*lines, before=before)) == 0
     said, (first, *others) = (text.splitlines() for text in capsys.readouterr())
     assert "try" not in said[0]
     golden("\n".join([first, *others]))
@@ -455,7 +433,7 @@ def test_a_chain_that_accepts_no_host_of_a_lab_is_told_first_with_the_command_th
 def test_each_network_and_host_that_no_lab_has_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     ours = "192.0.2.128/25, 203.0.113.0/26, 192.168.10.30-192.168.10.39, 192.168.30.1"
     # Nothing matches what is translated to; the others are no hosts, or everybody.
-    Path("router.conf").write_text(
+    text = (
         rules("snat to 198.51.100.7")
         + "table ip more { set s { type ipv4_addr; flags interval; elements = { 192.0.2.128/25, 203.0.113.0/26 } }\n"
         + "chain c { ip saddr @s accept; ip saddr { 0.0.0.0/0, 127.0.0.0/8, 224.0.0.0/4, 240.0.0.0/4 } accept\n"
@@ -463,7 +441,7 @@ def test_each_network_and_host_that_no_lab_has_is_named(capsys: pytest.CaptureFi
         + "dnat ip to tcp dport map { 22 : 192.168.20.1 }; dnat to ip saddr map { 192.168.30.1 : 192.168.31.1 } } }"
         + " # 192.168.99.0/24\n"
     )
-    assert run(["gateways", "new", "one", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
+    assert new("one", text=text) == 0
     (said,) = capsys.readouterr().err.splitlines()
     assert f"({ours})" in said
     assert "--inside-network" not in said
@@ -475,29 +453,22 @@ def test_rules_that_name_the_outside_of_a_lab_are_told_with_an_edit_that_spares_
     """Each list of bogons has the networks of benchmarks, and dropped the test traffic without a word before."""
     bogons = "    set s { type ipv4_addr; flags interval; elements = { 198.18.0.0/15 } }\n    chain"
     text = rules("masquerade", "ip saddr @s drop").replace("    chain", bogons)
-    Path("router.conf").write_text(text)
-    assert run(["gateways", "new", "one", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
+    assert new("one", text=text) == 0
     (said,) = capsys.readouterr().err.splitlines()
     behind, edit = said.partition("behind ")[2].split(" in the recipe add ")
     recipe = Path("one/gateway.toml")
     recipe.write_text(recipe.read_text().replace(behind, f"{behind} {edit}"))
-    (snippet,) = [one for one in load("./one").verbs.start if "rules.nft" in one]
-    lab = {"NG_RECIPE_FOLDER": "one", "NG_INSIDE": "lan0", "NG_OUTSIDE": "wan0", "PATH": os.environ["PATH"]}
-    shown = subprocess.run(  # noqa: S602 - our own snippet
-        snippet.replace("| nft -f -", ""), shell=True, env=lab, capture_output=True, text=True, check=True
-    )
-    assert shown.stdout == text.replace("198.18.0.0/15", "198.18.0.0/16")
+    spared = text.replace("198.18.0.0/15", "198.18.0.0/16")
+    assert of_lab("one", NG_INSIDE="lan0", NG_OUTSIDE="wan0") == spared
     for name, other in (("two", "198.19.7.0/24"), ("three", "198.19.7.1-198.19.7.9"), ("four", "198.0.0.0/8")):
-        Path("router.conf").write_text(text.replace("198.18.0.0/15", other))
-        assert run(["gateways", "new", name, "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
+        assert new(name, text=text.replace("198.18.0.0/15", other)) == 0
         (said,) = capsys.readouterr().err.splitlines()
         assert other in said
         assert "without it" in said
 
 
 def test_what_rules_name_of_the_traffic_is_found_in_snippets_and_in_files() -> None:
-    Path("router.conf").write_text(rules("ip saddr { 198.18.0.0/15, 0.0.0.0/0 } drop", "masquerade"))
-    assert run(["gateways", "new", "one", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
+    assert new("one", text=rules("ip saddr { 198.18.0.0/15, 0.0.0.0/0 } drop", "masquerade")) == 0
     addresses = IPv4Address("10.0.0.2"), IPv4Address("198.19.0.2")
     assert having(rules_of(load("./one")), addresses) == ["198.18.0.0/15"]
     assert having(rules_of(load("nftables-nat44")), addresses) == []
@@ -542,21 +513,14 @@ def test_rules_that_match_in_a_lab_are_not_said_to_match_nothing(rule: str, caps
     named = "    set guests { type ipv4_addr; flags interval; elements = { 192.168.7.0/24 } }\n"
     named += "    map servers { type inet_service : ipv4_addr; elements = { 22 : 192.168.7.20 } }\n"
     masquerading = [rule] if "masquerade" in rule else [rule, "masquerade"]
-    Path("router.conf").write_text(rules(*masquerading, before=before).replace("    chain", f"{named}    chain"))
-    asked = ["gateways", "new", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]
-    assert run([*asked, "one"]) == 0
+    text = rules(*masquerading, before=before).replace("    chain", f"{named}    chain")
+    assert new("one", text=text) == 0
     assert capsys.readouterr().err == ""
     others = "ip saddr $GUESTS masquerade", "ip saddr @guests masquerade", "ip saddr 10.1.0.0/16 masquerade"
     for number, other in enumerate(others):
-        Path("router.conf").write_text(rules(rule, other, before=before).replace("    chain", f"{named}    chain"))
-        assert run([*asked, f"other{number}"]) == 0
+        text = rules(rule, other, before=before).replace("    chain", f"{named}    chain")
+        assert new(f"other{number}", text=text) == 0
         assert "match nothing there" in capsys.readouterr().err
-
-
-def test_words_of_rules_translate_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("router.conf").write_text(rules('accept comment "to masquerade, snat to 203.0.113.7"'))
-    assert run(["gateways", "new", "one", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 2
-    assert "masquerade or snat" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -564,24 +528,17 @@ def test_words_of_rules_translate_nothing(capsys: pytest.CaptureFixture[str]) ->
 )
 def test_a_recipe_of_a_file_with_any_name_can_be_read(file: str) -> None:
     Path(file).parent.mkdir(parents=True, exist_ok=True)
-    Path(file).write_text(RULES)
-    assert run(["gateways", "new", "mine", "--from-nft", file, *NAMES]) == 0
+    assert new("mine", *NAMES, text=RULES, file=file) == 0
     title = load("./mine").title
     assert title.startswith("Rules of ")
     assert title.endswith(": Linux NAT44 with nftables")
     assert Path(file).name[:4] in title or "\n" in file or "\t" in file
 
 
-@pytest.mark.parametrize(("name", "status"), [("mine-", 2), ("m" * 65, 2), ("m" * 64, 0), ("m", 0)])
-def test_a_name_that_no_recipe_may_have_is_refused_before_anything_is_made(
-    name: str, status: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["gateways", "new", name, "--from-nft", "router.conf", *NAMES]) == status
-    assert Path(name).exists() is (status == 0)
-    if status == 0:
-        assert load(f"./{name}").name == name
-    else:
-        assert len(capsys.readouterr().err.splitlines()) == 1
+@pytest.mark.parametrize("name", ["m" * 64, "m"])
+def test_the_longest_and_the_shortest_name_are_those_of_gateways(name: str) -> None:
+    assert new(name, *NAMES) == 0
+    assert load(f"./{name}").name == name
 
 
 @pytest.mark.parametrize(
@@ -606,7 +563,7 @@ table ip nat {
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "names"),
+    ("old", "changed", "names"),
     [
         ("", "", []),
         ("192.168.1.0/24", "192.168.2.0/24", ["192.168.1.0/24"]),
@@ -619,17 +576,15 @@ table ip nat {
     ],
 )
 def test_a_name_that_the_recipe_replaces_and_no_rule_has_any_more_is_found(
-    old: str, new: str, names: list[str]
+    old: str, changed: str, names: list[str]
 ) -> None:
-    Path("router.conf").write_text(LOSING)
-    assert run(["gateways", "new", "gateway", "--from-nft", "router.conf", "--beside", *NAMES]) == 0
-    Path("router.conf").write_text(LOSING.replace(old, new))
+    assert new(*BESIDE, text=LOSING) == 0
+    Path("router.conf").write_text(LOSING.replace(old, changed))
     assert [*lost(load("./gateway.toml"))] == names
 
 
 def test_what_a_recipe_leaves_unmatched_is_what_its_warning_named(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("router.conf").write_text(LOSING)
-    assert run(["gateways", "new", "gateway", "--from-nft", "router.conf", "--beside", *NAMES]) == 0
+    assert new(*BESIDE, text=LOSING) == 0
     found = unmatched(load("./gateway.toml"))
     assert found == ["guests", "192.168.1.51", "192.168.1.52"]
     warned = capsys.readouterr().err

@@ -9,14 +9,16 @@ import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory
 
 from natgauge.cli import run
-from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.gateways import gateway as driver
 from natgauge.gateways import limits
 from natgauge.gateways.chain import Chain
@@ -39,6 +41,8 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "src" / "natgauge" / "gateways" / "recipes"
 FILES = sorted(FOLDER.glob("*.toml"))
 PLAN = DeviceDemand(connections=1000, phase1_seconds=10, after_seconds=20, source_addresses=4, remote_endpoints=2)
+#: To several endpoints, each from a source address and port of its own.
+MANY = {"connections": 100_000, "remote_endpoints": 4, "inside_endpoints": 100_000}
 
 
 def plan_of(recipe: Recipe) -> DeviceDemand:
@@ -62,7 +66,11 @@ VARIABLES = {
 }  # fmt: skip
 
 
-#: Parts of snippets that print the number of connections, and a knob's value.
+#: Parts of snippets that empty a table, that print the number of connections, and a knob's value.
+EMPTYING = (
+    "conntrack -F", "pool4 flush", "instance remove", "-F states", "ipfw_load", "clear nat44", "plugin disable",
+    "empty.cli", "/emptying", "flush-conntrack",
+)  # fmt: skip
 COUNTING = (
     "nf_conntrack_count", "JSTAT_SESSIONS", "current entries", "created", "dump /nat", "/ 168", "ct-get-nconns",
     "map dump id", "show det44 mappings",
@@ -109,21 +117,7 @@ class FakeDevice:
                 if isinstance(answer, Exception):
                     raise answer
                 return answer
-        if any(
-            way in snippet
-            for way in (
-                "conntrack -F",
-                "pool4 flush",
-                "instance remove",
-                "-F states",
-                "ipfw_load",
-                "clear nat44",
-                "plugin disable",
-                "empty.cli",
-                "/emptying",
-                "flush-conntrack",
-            )
-        ):
+        if any(way in snippet for way in EMPTYING):
             self.entries = self.left_after_emptying
         if any(what in snippet for what in COUNTING):
             return said(str(self.entries))
@@ -142,6 +136,24 @@ def live(gateway: Gateway) -> None:
     with gateway:
         gateway.prepare(PLAN)
         gateway.start()
+
+
+def started(
+    recipe: str | Recipe, device: FakeDevice, wishes: DeviceOptions | None = None, plan: DeviceDemand = PLAN
+) -> Gateway:
+    """A gateway that is prepared for the plan and started."""
+    gateway = Gateway(load(recipe) if isinstance(recipe, str) else recipe, device, wishes or DeviceOptions())
+    gateway.prepare(plan)
+    gateway.start()
+    return gateway
+
+
+def own_files(folder: Path) -> Path:
+    """A recipe in this folder that names a file beside it, which is not there."""
+    table = load("linux-ipv4").origin.read_text().replace("linux-ipv4", "mine", 1)
+    file = folder / "mine.toml"
+    file.write_text(f"{table}\n[verbs]\nstart = 'nft -f \"$NG_RECIPE_FOLDER/rules.nft\"'\n")
+    return file
 
 
 def said(stdout: str = "", stderr: str = "", status: int = 0) -> CommandResult:
@@ -166,6 +178,12 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: Memory) -> 
 
     monkeypatch.setattr(ThisMachine, "setting", elsewhere)
     return tmp_path
+
+
+@cache
+def syntax_fault(snippet: str) -> str:
+    """What a shell says of it; recipes share most snippets."""
+    return subprocess.run(["sh", "-n"], input=snippet, text=True, capture_output=True, check=False).stderr
 
 
 def scripts(recipe: Recipe) -> list[tuple[str, str]]:
@@ -207,8 +225,7 @@ def test_the_gateways_are_there() -> None:
 
 def test_every_snippet_is_posix_shell_and_uses_known_variables_only(recipe: Recipe) -> None:
     for verb, text in scripts(recipe):
-        check = subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True, check=False)
-        assert check.returncode == 0, f"{verb}: {check.stderr}"
+        assert syntax_fault(text) == "", verb
         assert set(re.findall(r"\bNG_[A-Z0-9_]+", text)) <= VARIABLES, verb
         assert set(re.findall(r"\$\{?([A-Z][A-Z0-9_]+)\b", text)) - VARIABLES <= set(recipe.environment), verb
 
@@ -241,28 +258,47 @@ def test_a_whole_life_in_order(recipe: Recipe, machine: Path) -> None:
     assert environment["NG_SOURCE_ADDRESSES"] == str(plan_of(recipe).source_addresses)
 
 
+DENIED = said(stderr="table busy\nError: Operation not permitted", status=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "kind", "is_stopped"),
+    [
+        ("tayga-nat64", {"answers": {"command -v tayga": said(status=1)}}, HostError, False),
+        ("freebsd-pf", {}, HostError, False),
+        ("nftables-nat44", {"answers": {"nft -f": DENIED}}, BrokenError, True),
+        ("nftables-nat44", {"answers": {"nft list chain": said(status=1)}}, BrokenError, True),
+        ("nftables-nat44", {"left_after_emptying": 3}, BrokenError, True),
+        ("linux-ipv4", {"answers": {"ip_forward) -eq 1": said(stderr="not yet", status=1)}}, BrokenError, True),
+        ("vpp-nat44-ed", {"answers": {"show nat44 summary": CommandResult(0, "", "", 0.0)}}, BrokenError, True),
+    ],
+    ids=["no program", "other system", "start", "silent check", "not empty", "check", "empty knob"],
+)
+def test_a_gateway_that_does_not_come_up_says_why_and_what_was_begun_is_undone(  # noqa: PLR0917 - one per column
+    name: str,
+    changes: dict[str, Any],
+    kind: type[NatgaugeError],
+    is_stopped: bool,  # noqa: FBT001 - a column
+    machine: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    golden: Golden,
+) -> None:
+    monkeypatch.setattr(driver, "_READY_SECONDS", 0.1)
+    device, recipe = FakeDevice(**changes), load(name)
+    with golden.raises(kind):
+        live(Gateway(recipe, device))
+    stops = set(recipe.verbs.pieces("stop"))
+    assert stops <= set(device.snippets()) if is_stopped else not stops & set(device.snippets())
+    assert (machine / "nf_conntrack_max").read_text().strip() == "65536"
+    assert bool(device.asked) is (name != "freebsd-pf"), "a device of another system is not touched"
+    if "not yet" in str(changes):
+        assert device.snippets().count(recipe.verbs.check[0]) > 1
+
+
 def test_what_was_made_last_goes_first() -> None:
     verbs = load("tayga-nat64").verbs
     assert "tayga" in verbs.pieces("start")[-1]
     assert "tayga" in verbs.pieces("stop")[0]
-
-
-@pytest.mark.usefixtures("machine")
-def test_missing_programs_are_refused_with_their_package(golden: Golden) -> None:
-    device = FakeDevice(answers={"command -v tayga": said(status=1)})
-    with golden.raises(HostError) as refusal:
-        Gateway(load("tayga-nat64"), device).prepare(PLAN)
-    assert refusal.value.exit_status == 3
-
-
-def test_a_start_that_fails_is_reported_with_the_last_lines_of_its_errors_and_undone(
-    machine: Path, golden: Golden
-) -> None:
-    device = FakeDevice(answers={"nft -f": said(stderr="table busy\nError: Operation not permitted", status=1)})
-    with golden.raises(BrokenError):
-        live(Gateway(load("nftables-nat44"), device))
-    assert "conntrack -F" in device.snippets(), "the rest of stop runs though its first piece fails"
-    assert (machine / "nf_conntrack_max").read_text().strip() == "65536"
 
 
 def test_a_stop_that_fails_after_a_failed_start_does_not_hide_the_error_of_the_start(
@@ -282,10 +318,8 @@ def test_a_stop_that_fails_after_a_failed_start_does_not_hide_the_error_of_the_s
 def test_a_snippet_finds_the_files_next_to_its_recipe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
-    own = tmp_path / "good" / "mine.toml"
-    own.parent.mkdir()
-    table = load("linux-ipv4").origin.read_text().replace("linux-ipv4", "mine", 1)
-    own.write_text(f"{table}\n[verbs]\nstart = 'nft -f \"$NG_RECIPE_FOLDER/rules.nft\"'\n")
+    (tmp_path / "good").mkdir()
+    own = own_files(tmp_path / "good")
     monkeypatch.chdir(tmp_path)
     recipe = load("good/mine.toml")
     device = FakeDevice()
@@ -299,8 +333,7 @@ def test_a_snippet_finds_the_files_next_to_its_recipe(
     device.machine.has_tester_files = False
     with golden.raises(HostError):
         live(Gateway(recipe, device))
-    device = FakeDevice()
-    device.machine.has_tester_files = False
+    device.asked.clear()
     live(Gateway(load("linux-ipv4"), device))
     assert not [values for _, values in device.asked if "NG_RECIPE_FOLDER" in values]
 
@@ -326,27 +359,12 @@ def test_a_missing_file_of_a_recipe_is_refused_before_anything_is_made(
 
     monkeypatch.setattr(NetnsLab, "__enter__", made)
     monkeypatch.chdir(tmp_path)
-    table = load("linux-ipv4").origin.read_text().replace("linux-ipv4", "mine", 1)
-    Path("mine.toml").write_text(f"{table}\n[verbs]\nstart = 'nft -f \"$NG_RECIPE_FOLDER/rules.nft\"'\n")
+    own_files(tmp_path)
     Path("plan.toml").write_text('gateways = ["linux-ipv4", "mine.toml"]\n[[measure]]\nmetric = "throughput"\n')
     assert run(words) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "rules.nft" in line
     assert not Path("results").exists()
-
-
-@pytest.mark.parametrize(
-    "snippet",
-    [
-        'nft -f "$NG_RECIPE_FOLDER/my rules.nft"',
-        "cat $NG_RECIPE_FOLDER/a\\ b.nft",
-        "echo > $NG_RECIPE_FOLDER/out.log",
-        "# see $NG_RECIPE_FOLDER/README",
-        "true\n  # see $NG_RECIPE_FOLDER/README\ntrue",
-    ],
-)
-def test_a_file_that_a_snippet_makes_or_whose_name_goes_on_is_not_called_missing(snippet: str, tmp_path: Path) -> None:
-    assert absent([snippet], tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -356,6 +374,15 @@ def test_a_file_that_a_snippet_makes_or_whose_name_goes_on_is_not_called_missing
         ('nft -f "$NG_RECIPE_FOLDER"/rules.nft', ["rules.nft"]),
         ("nft -f ${NG_RECIPE_FOLDER}/more/rules.nft; true", ["more/rules.nft"]),
         ('nft -f "$NG_RECIPE_FOLDER/here.nft"', []),
+        # The name goes on behind a space, or the snippet makes the file.
+        ('nft -f "$NG_RECIPE_FOLDER/my rules.nft"', []),
+        ("cat $NG_RECIPE_FOLDER/a\\ b.nft", []),
+        ("echo > $NG_RECIPE_FOLDER/out.log", []),
+        # Comments, and what only looks like one or like a file that is written.
+        ("# see $NG_RECIPE_FOLDER/README", []),
+        ("true\n  # see $NG_RECIPE_FOLDER/README\ntrue", []),
+        ("printf 'a\\n# %s' x; nft -f $NG_RECIPE_FOLDER/rules.nft", ["rules.nft"]),
+        ('printf "it\'s\\n# %s" x > /dev/null; nft -f $NG_RECIPE_FOLDER/rules.nft', ["rules.nft"]),
         # A variable or a pattern makes the name longer: nobody knows which file it is.
         ('for at in 1 2; do nft -f "$NG_RECIPE_FOLDER/rules-$at.nft"; done', []),
         ("cat $NG_RECIPE_FOLDER/rules-*.nft | nft -f -", []),
@@ -364,33 +391,14 @@ def test_a_file_that_a_snippet_makes_or_whose_name_goes_on_is_not_called_missing
 def test_files_that_a_recipe_names_and_that_are_not_there_are_found(
     snippet: str, missing: list[str], tmp_path: Path
 ) -> None:
+    """Seen: a backslash, an n and a "#" in a text of printf made a comment of what followed."""
     (tmp_path / "here.nft").touch()
     assert absent([snippet], tmp_path) == [tmp_path / one for one in missing]
-
-
-@pytest.mark.parametrize(
-    ("snippet", "is_missing"),
-    [
-        ("nft -f $NG_RECIPE_FOLDER/rules.nft", True),
-        # No comment, and no file that is written.
-        ("printf 'a\\n# %s' x; nft -f $NG_RECIPE_FOLDER/rules.nft", True),
-        ('printf "it\'s\\n# %s" x > /dev/null; nft -f $NG_RECIPE_FOLDER/rules.nft', True),
-        ("true\n# $NG_RECIPE_FOLDER/rules.nft", False),
-    ],
-)
-def test_snippets_are_looked_at_as_the_shell_reads_them(snippet: str, tmp_path: Path, *, is_missing: bool) -> None:
-    """Seen: a backslash, an n and a "#" in a text of printf made a comment of what followed."""
     recipe = load("linux-ipv4")
     verbs = recipe.verbs.model_copy(update={"start": (snippet,)})
     mine = recipe.model_copy(update={"verbs": verbs, "origin": tmp_path / "mine.toml"})
-    with pytest.raises(UsageError) if is_missing else nullcontext():
+    with pytest.raises(UsageError) if missing else nullcontext():
         refuse_absent_files(mine)
-
-
-def test_a_file_that_is_named_behind_a_quotation_mark_is_part_of_the_digest(tmp_path: Path) -> None:
-    (tmp_path / "rules.nft").touch()
-    for snippet in ('nft -f "$NG_RECIPE_FOLDER"/rules.nft', 'nft -f "$NG_RECIPE_FOLDER/rules.nft"'):
-        assert list(digests(json.dumps(snippet), tmp_path)) == ["rules.nft"]
 
 
 def test_a_restart_under_load_stops_and_starts_and_leaves_the_rest_alone(recipe: Recipe, machine: Path) -> None:
@@ -412,7 +420,7 @@ def test_a_restart_under_load_stops_and_starts_and_leaves_the_rest_alone(recipe:
     end = 0
     for piece in (*recipe.verbs.pieces("stop"), *recipe.verbs.pieces("start")):
         end = asked[0].index(piece, end) + len(piece)
-    assert subprocess.run(["sh", "-n"], input=asked[0], text=True, capture_output=True, check=False).stderr == ""
+    assert syntax_fault(asked[0]) == ""
     assert not [snippet for snippet in asked if snippet.startswith("command -v")]
     assert {path.name: path.read_text() for path in machine.iterdir()} == knobs
     assert dict(gateway.settings().found) == found, "our own values are not what was found"
@@ -428,9 +436,7 @@ def test_a_restart_under_load_that_fails_says_where(
 ) -> None:
     monkeypatch.setattr(driver, "_READY_SECONDS", 0.1)
     device = FakeDevice()
-    gateway = Gateway(load("nftables-nat44"), device)
-    gateway.prepare(PLAN)
-    gateway.start()
+    gateway = started("nftables-nat44", device)
     device.answers[fails] = said(stderr="out of order", status=1)
     with golden.raises(BrokenError):
         gateway.restart_under_load()
@@ -438,29 +444,9 @@ def test_a_restart_under_load_that_fails_says_where(
         gateway.count()
 
 
-@pytest.mark.usefixtures("machine")
-def test_success_is_not_believed_before_the_check_agrees(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
-    monkeypatch.setattr(driver, "_READY_SECONDS", 0.1)
-    device = FakeDevice(answers={"ip_forward) -eq 1": said(stderr="not yet", status=1)})
-    gateway = Gateway(load("linux-ipv4"), device)
-    with golden.raises(BrokenError):
-        live(gateway)
-    assert device.snippets().count(gateway.recipe.verbs.check[0]) > 1
-
-
-@pytest.mark.usefixtures("machine")
-def test_a_check_that_fails_and_says_nothing_is_named(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
-    monkeypatch.setattr(driver, "_READY_SECONDS", 0.1)
-    device = FakeDevice(answers={"nft list chain": said(status=1)})
-    with golden.raises(BrokenError):
-        live(Gateway(load("nftables-nat44"), device))
-
-
 def test_a_gateway_that_could_not_be_set_repeats_the_first_cause(machine: Path) -> None:
     device = FakeDevice()
-    gateway = Gateway(load("nftables-nat44"), device)
-    gateway.prepare(PLAN)
-    gateway.start()
+    gateway = started("nftables-nat44", device)
     device.answers["nf_conntrack_udp_timeout"] = BrokenError("did not end within 60 s")
     with pytest.raises(BrokenError) as first:
         gateway.fit(replace(PLAN, phase1_seconds=500))
@@ -481,9 +467,7 @@ def test_a_command_that_only_looks_or_empties_may_be_asked_again(
 ) -> None:
     """One lost connection left the gateway broken, and every later trial was a collapse."""
     device = FakeDevice()
-    gateway = Gateway(load("nftables-nat44"), device)
-    gateway.prepare(PLAN)
-    gateway.start()
+    gateway = started("nftables-nat44", device)
     device.answers[""] = BrokenError("the connection was lost")
     with golden.raises(BrokenError):
         ask(gateway)
@@ -495,9 +479,7 @@ def test_a_command_that_only_looks_or_empties_may_be_asked_again(
 def test_a_gateway_that_is_restarted_for_each_trial_is_stopped_and_started() -> None:
     recipe = load("nftables-nat44")
     device = FakeDevice()
-    gateway = Gateway(recipe, device, DeviceOptions(emptying="restart", udp_timeout=500))
-    gateway.prepare(PLAN)
-    gateway.start()
+    gateway = started(recipe, device, DeviceOptions(emptying="restart", udp_timeout=500))
     begin = len(device.asked)
     device.entries = 1000
     gateway.empty()
@@ -514,9 +496,7 @@ def test_the_time_of_emptying_is_that_of_the_chosen_way_without_the_start_behind
     """Figure 10 of the scalability draft timed the removal of Jool's module, and not that it was loaded again."""
     recipe = load("jool-nat64")
     device = FakeDevice(answers={"modprobe -r": CommandResult(0, "", "", 0.46)})
-    gateway = Gateway(recipe, device, DeviceOptions(emptying="module"))
-    gateway.prepare(PLAN)
-    gateway.start()
+    gateway = started(recipe, device, DeviceOptions(emptying="module"))
     begin = len(device.asked)
     assert gateway.empty_timed() == 0.46
     asked = device.snippets()[begin:]
@@ -541,42 +521,18 @@ def test_zero_checksums_are_accepted_only_where_there_is_ipv6(golden: Golden) ->
     assert planned.settings.phase1_plan(1.0).accept_zero_checksum
 
 
-@pytest.mark.usefixtures("machine")
-def test_a_table_that_does_not_empty_is_told_with_what_is_left(golden: Golden) -> None:
-    device = FakeDevice(left_after_emptying=3)
-    with golden.raises(BrokenError):
-        live(Gateway(load("nftables-nat44"), device))
-
-
-def test_a_gateway_of_another_system_than_the_devices_is_refused_untouched(golden: Golden) -> None:
-    device = FakeDevice()
-    with golden.raises(HostError):
-        live(Gateway(load("freebsd-pf"), device))
-    assert device.asked == []
-
-
-def test_a_knob_that_prints_nothing_is_told_by_name(golden: Golden) -> None:
-    device = FakeDevice(answers={"show nat44 summary": CommandResult(0, "", "", 0.0)})
-    gateway = Gateway(load("vpp-nat44-ed"), device)
-    with golden.raises(BrokenError):
-        live(gateway)
-
-
 def test_knobs_are_raised_for_the_plan_never_lowered_and_both_time_outs_are_set(machine: Path, memory: Memory) -> None:
-    recipe, device = load("nftables-nat44"), FakeDevice()
+    device = FakeDevice()
     plan = DeviceDemand(connections=100_000, phase1_seconds=50, after_seconds=50, remote_endpoints=2)
-    with Gateway(recipe, device) as gateway:
-        gateway.prepare(plan)
-        gateway.start()
-        assert int((machine / "nf_conntrack_max").read_text()) == 106_250
-        assert int((machine / "hashsize").read_text()) == 131_072
-        written = [environment["NG_VALUE"] for text, environment in device.asked if text.startswith('echo "$NG_V')]
-        assert written == ["230", "230"]
+    gateway = started("nftables-nat44", device, plan=plan)
+    assert int((machine / "nf_conntrack_max").read_text()) == 106_250
+    assert int((machine / "hashsize").read_text()) == 131_072
+    written = [environment["NG_VALUE"] for text, environment in device.asked if text.startswith('echo "$NG_V')]
+    assert written == ["230", "230"]
+    gateway.stop()
     memory.undo()
-    with Gateway(recipe, device) as gateway:
-        gateway.prepare(DeviceDemand(connections=1, phase1_seconds=1))
-        gateway.start()
-        assert (machine / "nf_conntrack_max").read_text().strip() == "65536"
+    started("nftables-nat44", device, plan=DeviceDemand(connections=1, phase1_seconds=1))
+    assert (machine / "nf_conntrack_max").read_text().strip() == "65536"
 
 
 def test_a_table_of_natgauges_choice_is_no_larger_than_memory_allows_and_holds_what_every_load_opens(
@@ -586,19 +542,17 @@ def test_a_table_of_natgauges_choice_is_no_larger_than_memory_allows_and_holds_w
     limit, octets = machine / "nf_conntrack_max", [2**29]
     monkeypatch.setattr(FakeMachine, "free_octets", lambda _machine: octets[0])
     demand = DeviceDemand(connections=100_000, held_at_most=2_500_000, phase1_seconds=50, remote_endpoints=100)
-    with Gateway(load("nftables-nat44"), FakeDevice()) as gateway:
-        gateway.prepare(demand)
-        gateway.start()
-        # 256 MiB, of entries of 384 octets and two buckets each.
-        assert int(limit.read_text()) == 671_088 + 671_088 // 16
-        octets[0] = 2**28 + 100_000 * 400
-        assert gateway.outlive(10_000.0) is not None
-        assert int(limit.read_text()) == 671_088 + 671_088 // 16
-        gateway.fit(demand)
-        assert int(limit.read_text()) == 106_250
-        octets[0] = 2**34
-        gateway.fit(demand)
-        assert int(limit.read_text()) == 2_656_250
+    gateway = started("nftables-nat44", FakeDevice(), plan=demand)
+    # 256 MiB, of entries of 384 octets and two buckets each.
+    assert int(limit.read_text()) == 671_088 + 671_088 // 16
+    octets[0] = 2**28 + 100_000 * 400
+    assert gateway.outlive(10_000.0) is not None
+    assert int(limit.read_text()) == 671_088 + 671_088 // 16
+    gateway.fit(demand)
+    assert int(limit.read_text()) == 106_250
+    octets[0] = 2**34
+    gateway.fit(demand)
+    assert int(limit.read_text()) == 2_656_250
 
 
 def test_a_gateway_that_stands_is_fit_for_another_plan_and_what_the_first_one_raised_counts_for_nothing(
@@ -624,27 +578,18 @@ def test_a_gateway_that_stands_is_fit_for_another_plan_and_what_the_first_one_ra
 
 @pytest.mark.usefixtures("machine")
 def test_a_setting_of_the_machine_that_the_user_chose_is_not_the_hosts() -> None:
-    wishes = DeviceOptions(table_size=70_000)
-    with Gateway(load("nftables-nat44"), FakeDevice(), wishes) as gateway:
-        gateway.prepare(DeviceDemand(connections=1000, phase1_seconds=10))
-        gateway.start()
-        assert gateway.settings().knobs["table_size"] == 70_000
-        assert gateway.settings().of_host.keys() == {"hash_size"}
+    gateway = started("nftables-nat44", FakeDevice(), DeviceOptions(table_size=70_000))
+    assert gateway.settings().knobs["table_size"] == 70_000
+    assert gateway.settings().of_host.keys() == {"hash_size"}
 
 
 @pytest.mark.usefixtures("machine")
 def test_a_time_out_outlives_a_long_trial_unless_the_user_chose_it() -> None:
-    demand = DeviceDemand(connections=1000, phase1_seconds=10)
-    with Gateway(load("nftables-nat44"), FakeDevice()) as gateway:
-        gateway.prepare(demand)
-        gateway.start()
-        assert gateway.outlive(500) == 1030
-        # The knob goes no further than a week.
-        assert gateway.outlive(604_800) is None
-    with Gateway(load("nftables-nat44"), FakeDevice(), wishes=DeviceOptions(udp_timeout=100)) as gateway:
-        gateway.prepare(demand)
-        gateway.start()
-        assert gateway.outlive(500) is None
+    gateway = started("nftables-nat44", FakeDevice())
+    assert gateway.outlive(500) == 1030
+    # The knob goes no further than a week.
+    assert gateway.outlive(604_800) is None
+    assert started("nftables-nat44", FakeDevice(), DeviceOptions(udp_timeout=100)).outlive(500) is None
 
 
 @pytest.mark.parametrize("name", [path.stem for path in FILES])
@@ -670,10 +615,8 @@ def test_a_knob_of_snippets_is_that_of_the_test_frames_and_of_the_state(
 ) -> None:
     # A longer time-out than needed would be kept.
     device = FakeDevice(answers={"global display": said("10")})
-    gateway = Gateway(load("jool-nat64").carrying(transport), device)
-    with gateway:
-        gateway.prepare(replace(PLAN, state=state, phase1_seconds=5, after_seconds=5))
-        gateway.start()
+    plan = replace(PLAN, state=state, phase1_seconds=5, after_seconds=5)
+    gateway = started(load("jool-nat64").carrying(transport), device, plan=plan)
     knob = gateway.recipe.knobs.in_state(state).udp_timeout
     assert knob is not None
     assert knob.minimum == least
@@ -685,10 +628,8 @@ def test_a_knob_of_snippets_is_that_of_the_test_frames_and_of_the_state(
 def test_all_time_outs_include_those_of_udp_unless_they_were_chosen(golden: Golden) -> None:
     assert DeviceOptions(timeouts=10).named() == {"timeouts": 10, "udp_timeout": 10}
     assert DeviceOptions(timeouts=10, udp_timeout=60).named() == {"timeouts": 10, "udp_timeout": 60}
-    knobs = load("nftables-nat44").knobs
-    assert knobs.timeouts is not None
-    assert knobs.udp_timeout is not None
-    assert set(knobs.udp_timeout.paths) < set(knobs.timeouts.paths)
+    knobs = load("nftables-nat44").knobs.named()
+    assert set(knobs["udp_timeout"].paths) < set(knobs["timeouts"].paths)
     with golden.raises(UsageError):
         choose(load("jool-nat64"), DeviceDemand(connections=1000, phase1_seconds=10), DeviceOptions(timeouts=10), {})
 
@@ -704,13 +645,14 @@ def test_the_longest_trial_is_outlived_as_far_as_the_knob_goes() -> None:
 
 @pytest.mark.usefixtures("machine")
 def test_the_smallest_time_out_is_the_setting_and_the_last_one_is_of_frames_both_ways() -> None:
-    both = "cat /proc/sys/net/netfilter/nf_conntrack_udp_timeout /proc"
-    with Gateway(load("nftables-nat44"), FakeDevice(answers={both: said("30\n120")})) as gateway:
-        gateway.prepare(replace(PLAN, as_found=True))
-        gateway.start()
-        assert gateway.settings().knobs["udp_timeout"] == 30
-        assert gateway.replied_udp_timeout() == 120
-        assert Chain([gateway]).replied_udp_timeout() == 120
+    gateway = started("nftables-nat44", FakeDevice(answers={BOTH: said("30\n120")}), plan=replace(PLAN, as_found=True))
+    assert gateway.settings().knobs["udp_timeout"] == 30
+    assert gateway.replied_udp_timeout() == Chain([gateway]).replied_udp_timeout() == 120
+    assert Gateway(load("linux-ipv4"), FakeDevice()).replied_udp_timeout() is None
+
+
+#: What reads both time-outs of UDP.
+BOTH = "cat /proc/sys/net/netfilter/nf_conntrack_udp_timeout /proc"
 
 
 @pytest.mark.usefixtures("machine")
@@ -718,21 +660,13 @@ def test_the_smallest_time_out_is_the_setting_and_the_last_one_is_of_frames_both
 def test_the_time_out_before_natgauge_raised_it_is_known(
     transport: Transport, chosen: int | None, own: int | None
 ) -> None:
+    device, plan = FakeDevice(answers={BOTH: said("30\n120")}), replace(PLAN, transport=transport)
     recipe = load("nftables-nat44").carrying(transport)
-    both = "cat /proc/sys/net/netfilter/nf_conntrack_udp_timeout /proc"
-    device = FakeDevice(answers={both: said("30\n120")})
-    with Gateway(recipe, device, DeviceOptions(udp_timeout=chosen)) as gateway:
-        plan = replace(PLAN, transport=transport)
-        gateway.prepare(plan)
-        gateway.start()
-        assert gateway.settings().own_timeout == own
-        device.answers = {both: said("500\n500")}
-        gateway.fit(plan)
-        assert gateway.settings().own_timeout == own
-
-
-def test_a_gateway_without_such_a_time_out_says_none() -> None:
-    assert Gateway(load("linux-ipv4"), FakeDevice()).replied_udp_timeout() is None
+    gateway = started(recipe, device, DeviceOptions(udp_timeout=chosen), plan)
+    assert gateway.settings().own_timeout == own
+    device.answers = {BOTH: said("500\n500")}
+    gateway.fit(plan)
+    assert gateway.settings().own_timeout == own
 
 
 @pytest.mark.usefixtures("machine")
@@ -747,115 +681,81 @@ def test_wishes_win_and_are_checked(golden: Golden) -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "values"),
+    ("name", "facts", "values", "fits"),
     [
-        ({"connections": 1000}, {"table_size": 999}),
-        ({"phase1_seconds": 30.0}, {"udp_timeout": 30}),
-        ({"phase1_seconds": 5, "after_seconds": 25}, {"udp_timeout": 30}),
-        ({"connections": 129_025, "remote_endpoints": 2}, {}),
+        ("nftables-nat44", {"connections": 1000}, {"table_size": 999}, False),
+        ("nftables-nat44", {"connections": 1000}, {"table_size": 1000}, True),
+        ("nftables-nat44", {"phase1_seconds": 30.0}, {"udp_timeout": 30}, False),
+        ("nftables-nat44", {"phase1_seconds": 29.9}, {"udp_timeout": 30}, True),
+        ("nftables-nat44", {"phase1_seconds": 5, "after_seconds": 25}, {"udp_timeout": 30}, False),
+        # A short time-out is named with the state of its connections.
+        (
+            "nftables-nat44",
+            {"phase1_seconds": 30, "transport": "tcp", "state": "half-open"},
+            {"udp_timeout": 30},
+            False,
+        ),
+        ("nftables-nat44", {"connections": 129_025, "remote_endpoints": 2}, {}, False),
+        ("nftables-nat44", {"connections": 129_024, "remote_endpoints": 2}, {}, True),
+        ("nftables-nat44", {"connections": 70_000}, {}, False),
+        # 100,000 connections of 4 addresses to 4 ports passed, and Jool's pool has 64,512 ports.
+        ("jool-nat64", MANY, {}, False),
+        ("jool-nat64", {**MANY, "inside_endpoints": 64_512}, {}, True),
+        ("jool-nat64", {**MANY, "outside_addresses": 2}, {}, True),
+        ("jool-nat64", {**MANY, "fills_table": True}, {}, True),
+        ("nftables-nat44", MANY, {}, True),
+        # A port for each connection, whatever the endpoints.
+        *(
+            (name, {"connections": number, "remote_endpoints": 10, "inside_endpoints": 6_000}, {}, number == 28_000)
+            for name in ("ebpf-nat64", "gvproxy-nat44")
+            for number in (60_000, 28_000)
+        ),
+        ("tayga-nat64", {"connections": 5_000_000, "source_addresses": 4_194_302, "remote_endpoints": 1000}, {}, False),
+        ("pasta-nat44", {"connections": 70_000, "inside_endpoints": 70_000}, {}, False),
+        ("vpp-det44", {"connections": 9_000}, {}, False),
+        ("cgn-port-blocks", {"source_addresses": 70_000}, {}, False),
+        ("cgn-port-blocks", {"connections": 60_000}, {}, False),
     ],
 )
 def test_plans_that_do_not_fit_are_refused_with_the_numbers(
-    facts: dict[str, float], values: dict[str, int], golden: Golden
+    name: str, facts: dict[str, Any], values: dict[str, int], golden: Golden, *, fits: bool
 ) -> None:
-    plan = DeviceDemand(**{"connections": 1, "phase1_seconds": 1, **facts})  # type: ignore[arg-type]
+    plan = DeviceDemand(**{"connections": 1, "phase1_seconds": 1, **facts})
+    if fits:
+        refuse_unfit(load(name), plan, values)
+        return
     with golden.raises(UsageError) as refusal:
-        refuse_unfit(load("nftables-nat44"), plan, values)
-    assert "RFC 9693 section" in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("facts", "values"),
-    [
-        ({"connections": 1000}, {"table_size": 1000}),
-        ({"phase1_seconds": 29.9}, {"udp_timeout": 30}),
-        ({"connections": 129_024, "remote_endpoints": 2}, {}),
-    ],
-)
-def test_plans_that_just_fit_are_not_refused(facts: dict[str, float], values: dict[str, int]) -> None:
-    plan = DeviceDemand(**{"connections": 1, "phase1_seconds": 1, **facts})  # type: ignore[arg-type]
-    refuse_unfit(load("nftables-nat44"), plan, values)
-
-
-def test_a_mapping_for_all_remote_endpoints_takes_a_port_for_each_source_address_and_port() -> None:
-    """100,000 connections of 4 addresses to 4 ports passed, and Jool's pool has 64,512 ports."""
-    jool = load("jool-nat64")
-    plan = DeviceDemand(connections=100_000, phase1_seconds=1, remote_endpoints=4, inside_endpoints=100_000)
-    with pytest.raises(UsageError, match="need up to 100000 outside ports, 1 outside address has 64512") as refused:
-        refuse_unfit(jool, plan, {})
-    assert "use at most 64512 source addresses x ports, or fewer connections" in str(refused.value)
-    refuse_unfit(jool, replace(plan, inside_endpoints=64_512), {})
-    refuse_unfit(jool, replace(plan, outside_addresses=2), {})
-    refuse_unfit(jool, replace(plan, fills_table=True), {})
-    refuse_unfit(load("nftables-nat44"), plan, {})
-
-
-@pytest.mark.parametrize("name", ["ebpf-nat64", "gvproxy-nat44"])
-def test_a_port_for_each_connection_is_counted_whatever_the_endpoints(name: str) -> None:
-    plan = DeviceDemand(connections=60_000, phase1_seconds=1, remote_endpoints=10, inside_endpoints=6_000)
-    with pytest.raises(UsageError, match="60000 connections need an outside port each"):
-        refuse_unfit(load(name), plan, {})
-    refuse_unfit(load(name), replace(plan, connections=28_000), {})
-
-
-def test_a_short_time_out_is_named_with_the_state_of_its_connections() -> None:
-    plan = DeviceDemand(connections=1, phase1_seconds=30, transport="tcp", state="half-open")
-    with pytest.raises(UsageError, match="TCP time-out 30 s in the state half-open is not longer than phase 1 of 30 s"):
-        refuse_unfit(load("nftables-nat44"), plan, {"udp_timeout": 30})
-
-
-def test_more_sources_than_the_pool_has_are_refused(golden: Golden) -> None:
-    plan = DeviceDemand(connections=5_000_000, phase1_seconds=1, source_addresses=4_194_302, remote_endpoints=1000)
-    with golden.raises(UsageError):
-        refuse_unfit(load("tayga-nat64"), plan, {})
-
-
-@pytest.mark.parametrize(
-    ("name", "plan"),
-    [
-        ("nftables-nat44", DeviceDemand(connections=70_000, phase1_seconds=1)),
-        ("pasta-nat44", DeviceDemand(connections=70_000, phase1_seconds=1, inside_endpoints=70_000)),
-        ("vpp-det44", DeviceDemand(connections=9_000, phase1_seconds=1)),
-        ("cgn-port-blocks", DeviceDemand(connections=1, phase1_seconds=1, source_addresses=70_000)),
-        ("cgn-port-blocks", DeviceDemand(connections=60_000, phase1_seconds=1)),
-    ],
-)
-def test_what_there_is_one_of_is_told_in_the_singular(name: str, plan: DeviceDemand) -> None:
-    with pytest.raises(UsageError) as raised:
-        refuse_unfit(load(name), plan, {})
-    assert re.search(r"\b1 (inside host|outside address|remote endpoint|source address|port)\b", str(raised.value))
+        refuse_unfit(load(name), plan, values)
+    # What there is one of is told in the singular.
     assert not re.search(
-        r"(?<![\d.,])1 (\w+ )?(addresses|blocks|connections|endpoints|hosts|ports)\b", str(raised.value)
+        r"(?<![\d.,])1 (\w+ )?(addresses|blocks|connections|endpoints|hosts|ports)\b", str(refusal.value)
     )
 
 
-def test_memory_is_reckoned_before_it_is_gone(golden: Golden) -> None:
-    recipe = load("nftables-nat44")
-    plan = DeviceDemand(connections=1_000_000, phase1_seconds=1)
-    needed = octets_needed(recipe, plan, {"hash_size": 2**20}, {"hash_size": 2**18})
-    assert needed == 384_000_000 + 8 * (2**20 - 2**18)
-    refuse_short_memory(recipe, plan, needed, 2**30)
+@pytest.mark.parametrize(
+    ("sharing", "found", "needed", "short"),
+    [
+        (1, {"hash_size": 2**18}, 384_000_000 + 8 * (2**20 - 2**18), 476 * 2**20),
+        # Gateways that share a table need memory for the entries of all.
+        (4, {"hash_size": 2**20}, 4 * 384_000_000, 2**30),
+    ],
+)
+def test_memory_is_reckoned_before_it_is_gone(
+    sharing: int, found: dict[str, int], needed: int, short: int, golden: Golden
+) -> None:
+    recipe, plan = load("nftables-nat44"), DeviceDemand(connections=1_000_000, phase1_seconds=1, sharing=sharing)
+    assert octets_needed(recipe, plan, {"hash_size": 2**20}, found) == needed
+    refuse_short_memory(recipe, plan, needed, 2**32)
     with golden.raises(HostError):
-        refuse_short_memory(recipe, plan, needed, 476 * 2**20)
+        refuse_short_memory(recipe, plan, needed, short)
     assert octets_needed(load("linux-ipv4"), plan, {}, {}) == 0
-
-
-def test_gateways_that_share_a_table_need_memory_for_the_entries_of_all(golden: Golden) -> None:
-    recipe, plan = load("nftables-nat44"), DeviceDemand(connections=1_000_000, phase1_seconds=1, sharing=4)
-    needed = octets_needed(recipe, plan, {}, {})
-    assert needed == 4 * 384_000_000
-    with golden.raises(HostError):
-        refuse_short_memory(recipe, plan, needed, 2**30)
 
 
 def test_a_table_of_its_own_holds_the_entries_of_one_gateway() -> None:
     recipe, alone = load("vpp-nat44-ed"), DeviceDemand(connections=1_000_000, phase1_seconds=1, held_at_most=9_000_000)
-    beside = replace(alone, sharing=4)
-    assert octets_needed(recipe, beside, {}, {}) == octets_needed(recipe, alone, {}, {}) == 400_000_000
-    assert (
-        limits.within_memory(recipe, beside, 2**32).held_at_most
-        == limits.within_memory(recipe, alone, 2**32).held_at_most
-    )
+    both = alone, replace(alone, sharing=4)
+    assert [octets_needed(recipe, plan, {}, {}) for plan in both] == [400_000_000] * 2
+    assert len({limits.within_memory(recipe, plan, 2**32).held_at_most for plan in both}) == 1
 
 
 # What people get to read who write recipes.
@@ -930,13 +830,16 @@ def test_no_recipe_silently_takes_the_place_of_another(
     assert len(available()["linux-ipv4"]) == 2
 
 
-def test_a_recipe_has_the_same_digest_wherever_it_lies(tmp_path: Path) -> None:
+def test_a_recipe_has_the_same_digest_wherever_it_lies_and_its_files_are_part_of_it(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(GOOD)
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "mine.toml").write_text(GOOD)
     here, there = load(tmp_path / "mine.toml"), load(tmp_path / "more" / "mine.toml")
     assert digest(here) == digest(there)
     assert digest(here) != digest(here.model_copy(update={"environment": {"EXTRA": "1"}}))
+    (tmp_path / "rules.nft").touch()
+    for snippet in ('nft -f "$NG_RECIPE_FOLDER"/rules.nft', 'nft -f "$NG_RECIPE_FOLDER/rules.nft"'):
+        assert list(digests(json.dumps(snippet), tmp_path)) == ["rules.nft"]
 
 
 @pytest.mark.parametrize("name", ["", "../part", "x" * 5000], ids=["empty", "path", "long"])
@@ -950,11 +853,10 @@ def test_a_fragment_has_a_name_and_no_path(tmp_path: Path, name: str, golden: Go
         load(tmp_path / "own.toml")
 
 
-def test_an_unknown_name_gets_its_near_misses(golden: Golden) -> None:
+@pytest.mark.parametrize("name", ["nftables-nat4", "nowhere.toml"])
+def test_an_unknown_name_gets_its_near_misses(name: str, golden: Golden) -> None:
     with golden.raises(UsageError):
-        load("nftables-nat4")
-    with golden.raises(UsageError):
-        load("nowhere.toml")
+        load(name)
 
 
 def test_the_page_tells_every_verb_variable_and_knob(tmp_path: Path) -> None:
@@ -972,20 +874,7 @@ def test_the_page_tells_every_verb_variable_and_knob(tmp_path: Path) -> None:
 # The global settings themselves.
 
 
-def test_a_machine_setting_goes_back_to_what_was_found_first(tmp_path: Path) -> None:
-    path, memory = tmp_path / "limit", Memory()
-    path.write_text("100\n")
-    setting = LocalSetting("table_size", [path], memory=lambda: memory)
-    setting.write(300)
-    setting.write(200)
-    assert setting.values() == {path: 200}
-    setting.release()
-    assert path.read_text() == "200", "the lab restores it"
-    memory.undo()
-    assert path.read_text() == "100"
-
-
-def test_a_machine_setting_keeps_files_of_one_name_apart(tmp_path: Path) -> None:
+def test_a_machine_setting_goes_back_to_what_was_found_first_and_keeps_files_of_one_name_apart(tmp_path: Path) -> None:
     paths, memory = [tmp_path / folder / "max" for folder in "ab"], Memory()
     for path, value in zip(paths, ("100", "900"), strict=True):
         path.parent.mkdir()
@@ -993,7 +882,10 @@ def test_a_machine_setting_keeps_files_of_one_name_apart(tmp_path: Path) -> None
     setting = LocalSetting("table_size", paths, memory=lambda: memory)
     assert setting.read() == 100, "the smallest counts"
     setting.write(1000)
+    setting.write(950)
+    assert setting.values() == dict.fromkeys(paths, 950)
     setting.release()
+    assert paths[0].read_text() == "950", "the lab restores it"
     memory.undo()
     assert [path.read_text() for path in paths] == ["100", "900"]
 
@@ -1005,11 +897,7 @@ def test_files_of_one_name_are_reported_by_their_paths() -> None:
     assert timeout
     alike = ("/proc/sys/net/netfilter/a/age", "/proc/sys/net/netfilter/b/age")
     knobs = recipe.knobs.model_copy(update={"udp_timeout": timeout.model_copy(update={"paths": alike})})
-    gateway = Gateway(recipe.model_copy(update={"knobs": knobs}), FakeDevice())
-    with gateway:
-        gateway.prepare(PLAN)
-        gateway.start()
-        files = gateway.settings().files
+    files = started(recipe.model_copy(update={"knobs": knobs}), FakeDevice()).settings().files
     assert {*alike, "nf_conntrack_max"} <= files.keys()
 
 
@@ -1039,12 +927,10 @@ def test_a_folder_with_a_recipe_is_a_gateway_by_its_path_and_never_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine").mkdir()
-    text = (FOLDER / "nftables-nat44.toml").read_text()
-    (tmp_path / "mine" / "gateway.toml").write_text(text.replace('name = "nftables-nat44"', 'name = "mine"'))
+    (tmp_path / "mine" / "gateway.toml").write_text(GOOD)
     monkeypatch.chdir(tmp_path)
-    assert load("./mine").name == "mine"
+    assert load("./mine").name == load("mine/gateway.toml").name == "mine"
     assert load(tmp_path / "mine").origin == tmp_path / "mine" / "gateway.toml"
-    assert load("mine/gateway.toml").name == "mine"
     (tmp_path / "mine" / "gateway.toml").rename(tmp_path / "mine" / "other.toml")
     for asked in ("mine", "./mine", "./mine/other.toml"):
         with pytest.raises(UsageError) as refused:

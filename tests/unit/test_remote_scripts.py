@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -56,42 +56,37 @@ def told(shell: str, script: str) -> CommandResult:
     return CommandResult(done.returncode, done.stdout, done.stderr, time.perf_counter() - began)
 
 
-def test_a_snippet_leaves_its_status_its_output_and_its_errors(shell: str, far: Path) -> None:
-    snippet = 'echo "$NG_SAYS"; echo "it\'s wrong" >&2; exit 7'
-    variables = {"PATH": os.environ["PATH"], "NG_SAYS": "a 'b' \"c\" $d `e` \\ \nf"}
-    said = told(shell, remote.wrapped(snippet, TOKEN, 3, variables))
-    answer = remote._unwrapped(said)
+def answered(shell: str, snippet: str, number: int = 1, **variables: str) -> CommandResult:
+    """What a snippet answers on a machine that is this lab's."""
+    variables = {"PATH": os.environ["PATH"], **variables}
+    answer = remote._unwrapped(told(shell, remote.wrapped(snippet, TOKEN, number, variables)))
     assert answer is not None
-    assert (answer.status, answer.stdout, answer.stderr) == (7, variables["NG_SAYS"] + "\n", "it's wrong\n")
-    assert 0 < answer.seconds <= said.seconds
+    return answer
+
+
+def test_a_snippet_leaves_its_status_its_output_and_its_errors(shell: str, far: Path) -> None:
+    says = "a 'b' \"c\" $d `e` \\ \nf"
+    began = time.perf_counter()
+    answer = answered(shell, 'echo "$NG_SAYS"; echo "it\'s wrong" >&2; exit 7', NG_SAYS=says)
+    assert (answer.status, answer.stdout, answer.stderr) == (7, f"{says}\n", "it's wrong\n")
+    assert 0 < answer.seconds <= time.perf_counter() - began
+    answer = answered(shell, "false\necho went on")
+    assert (answer.status, answer.stdout) == (1, ""), "it ends at its first failure"
     assert list(far.iterdir()) == []
 
 
-def test_a_snippet_sees_nothing_of_the_login_and_no_input(shell: str, far: Path) -> None:
+@pytest.mark.usefixtures("far")
+def test_a_snippet_sees_nothing_of_the_login_and_no_input(shell: str) -> None:
     snippet = "cat; env | cut -d= -f1 | sort | grep -v -e '^_$' -e '^PWD$' -e '^SHLVL$' -e '^OLDPWD$' | tr '\\n' ' '"
-    text = remote.wrapped(snippet, TOKEN, 1, {"PATH": os.environ["PATH"], "LC_ALL": "C"})
-    answer = remote._unwrapped(told(shell, text))
-    assert answer is not None
-    assert answer.stdout.split() == ["LC_ALL", "PATH"]
-    assert far.exists()
+    assert answered(shell, snippet, LC_ALL="C").stdout.split() == ["LC_ALL", "PATH"]
 
 
-def test_a_snippet_ends_at_its_first_failure(shell: str, far: Path) -> None:
-    text = remote.wrapped("false\necho went on", TOKEN, 1, {"PATH": os.environ["PATH"]})
-    answer = remote._unwrapped(told(shell, text))
-    assert answer is not None
-    assert (answer.status, answer.stdout) == (1, "")
-    assert far.exists()
-
-
-def test_what_a_snippet_leaves_running_does_not_hold_the_answer_up(shell: str, far: Path) -> None:
-    text = remote.wrapped("sleep 60 & echo $!", TOKEN, 1, {"PATH": os.environ["PATH"]})
-    said = told(shell, text)
-    answer = remote._unwrapped(said)
-    assert answer is not None
+@pytest.mark.usefixtures("far")
+def test_what_a_snippet_leaves_running_does_not_hold_the_answer_up(shell: str) -> None:
+    began = time.perf_counter()
+    answer = answered(shell, "sleep 60 & echo $!")
     os.kill(int(answer.stdout), 9)
-    assert said.seconds < 30
-    assert far.exists()
+    assert time.perf_counter() - began < 30
 
 
 def test_nothing_runs_on_a_machine_that_is_not_this_labs(shell: str, far: Path) -> None:
@@ -215,20 +210,20 @@ def test_what_ssh_says_becomes_one_line(said: str, golden: Golden) -> None:
     assert "\n" not in line
 
 
-@pytest.mark.parametrize("name", ["", "-oProxyCommand=touch /tmp/x", "a b", "-"])
-def test_what_is_no_destination_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="ssh host"):
-        SshHost(name).checked()
-
-
-@pytest.mark.parametrize("name", ["far", "root@far.example", "ssh://root@[2001:db8::1]:2222", "10.0.0.1"])
-def test_destinations_of_every_form_are_taken(name: str) -> None:
-    assert SshHost(name).checked() == SshHost(name)
-
-
-def test_a_config_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="ssh config"):
-        SshHost("far", str(tmp_path / "none")).checked()
+@pytest.mark.parametrize(
+    ("name", "config", "said"),
+    [
+        *((name, None, "ssh host") for name in ("", "-oProxyCommand=touch /tmp/x", "a b", "-")),
+        ("far", "/nowhere/config", "ssh config"),
+        *((name, None, None) for name in ("far", "root@far.example", "ssh://root@[2001:db8::1]:2222", "10.0.0.1")),
+    ],
+)
+def test_destinations_of_every_form_are_taken_and_what_is_none_is_refused(
+    name: str, config: str | None, said: str | None
+) -> None:
+    host = SshHost(name, config)
+    with pytest.raises(UsageError, match=said) if said else nullcontext():
+        assert host.checked() == host
 
 
 def test_a_machine_is_given_back_step_by_step_and_only_by_the_lab_that_has_it(
