@@ -22,11 +22,7 @@
 /* Since Linux 6.3; missing in the headers of older systems. */
 #define ADJ_ROOM_DECAP_L3_IPV4 (1ULL << 7)
 
-enum technology {
-	MAP_E = 0,
-	MAP_T = 1,
-	LW4O6 = 2,
-};
+enum technology { MAP_E = 0, MAP_T = 1, LW4O6 = 2 };
 
 /* Set by natgauge-softwire before loading. Lengths in bits. */
 const volatile struct softwire {
@@ -98,28 +94,6 @@ struct flow {
 	__u8 icmp_type;
 };
 
-/* PSID of a port (RFC 7597 section 5.1); -1 for ports whose offset bits are 0, which are in no set. */
-static __always_inline __s32 psid_of(__u16 port)
-{
-	__u32 a = softwire.psid_offset & 15, k = softwire.psid_length & 31;
-
-	if (a && !((__u32)port >> (16 - a)))
-		return -1;
-	return ((__u32)port >> ((16 - a - k) & 31)) & ((1U << k) - 1);
-}
-
-/* Set `out` to the subscriber's IPv6 address (RFC 7597 sections 5.2 and 6); false if the rule does not apply. */
-static __always_inline bool map_address(__u32 address, __u32 psid, struct address *out)
-{
-	__u64 bits = (__u64)(address & ~softwire.mask4) << (softwire.psid_length & 31) | psid;
-
-	if ((address & softwire.mask4) != softwire.prefix4)
-		return false;
-	out->high = softwire.prefix6 | (softwire.ea_length ? bits << (softwire.ea_shift & 63) : 0);
-	out->low = (__u64)address << 16 | psid;
-	return true;
-}
-
 /* By its members: in a copy of a struct of constants clang may find the zeros of the source. */
 static __always_inline struct address relay(void)
 {
@@ -148,21 +122,27 @@ static __always_inline __u32 extracted(struct address a)
 	return softwire.relay_length == 96 ? a.low : a.high << left | a.low >> ((56 - left) & 63);
 }
 
-/* Set `out` to the IPv6 address of the flow's subscriber, its source or destination. Returns 0, or the verdict. */
+/*
+ * Set `out` to the IPv6 address of the flow's subscriber, its source or destination (RFC 7597 sections 5 and 6).
+ * Returns 0, or the verdict: ports whose offset bits are 0 are in no set.
+ */
 static __always_inline int find_subscriber(const struct flow *flow, bool is_source, struct address *out)
 {
-	__s32 psid = psid_of(is_source ? flow->source_port : flow->destination_port);
-	struct binding_key key = { .address = is_source ? flow->source : flow->destination, .psid = psid };
-	const struct address *bound;
+	__u32 a = softwire.psid_offset & 15, k = softwire.psid_length & 31;
+	__u32 port = is_source ? flow->source_port : flow->destination_port;
+	struct binding_key key = { .address = is_source ? flow->source : flow->destination,
+				   .psid = port >> ((16 - a - k) & 31) & ((1U << k) - 1) };
+	__u64 bits = (__u64)(key.address & ~softwire.mask4) << k | key.psid;
+	struct address mapped = { .high = softwire.prefix6 |
+					  (softwire.ea_length ? bits << (softwire.ea_shift & 63) : 0),
+				  .low = (__u64)key.address << 16 | key.psid };
+	const struct address *found = (key.address & softwire.mask4) == softwire.prefix4 ? &mapped : NULL;
 
-	if (psid < 0)
+	if (softwire.technology == LW4O6)
+		found = bpf_map_lookup_elem(&bindings, &key);
+	if (!found || (a && !(port >> (16 - a))))
 		return DROP(no_subscriber);
-	if (softwire.technology != LW4O6)
-		return map_address(key.address, psid, out) ? 0 : DROP(no_subscriber);
-	bound = bpf_map_lookup_elem(&bindings, &key);
-	if (!bound)
-		return DROP(no_subscriber);
-	*out = *bound;
+	*out = *found;
 	return 0;
 }
 
