@@ -286,52 +286,41 @@ static __always_inline int send_message(const enum frame_kind kind, struct xdp_m
 static __always_inline int send(const enum transport_kind transport, struct xdp_md *ctx, struct schedule *schedule,
 				const int side, __u32 stream, __u64 now, struct flow *flow)
 {
-	if (transport == TRANSPORT_TCP) {
-		flow->stamps[0] = tcp_stamp(side, now);
-		if (stream == PHASE1)
-			return send_message(FRAME_SYN, ctx, schedule, side, flow);
-		flow->stamps[1] = tcp_stamp(!side, now);
-		if (side == RESPONDER && tcp_message(FRAME_SYN_ACK)->streams & 1 << PHASE2_RESPONDER)
-			return send_message(FRAME_SYN_ACK, ctx, schedule, side, flow);
-		if (closes(stream))
-			return send_message(FRAME_FIN, ctx, schedule, side, flow);
-		return send_message(side == INITIATOR ? FRAME_DATA_UP : FRAME_DATA_DOWN, ctx, schedule, side, flow);
-	}
-	return send_message(datagram_of(transport), ctx, schedule, side, flow);
+	if (transport != TRANSPORT_TCP)
+		return send_message(datagram_of(transport), ctx, schedule, side, flow);
+	flow->stamps[0] = tcp_stamp(side, now);
+	if (stream == PHASE1)
+		return send_message(FRAME_SYN, ctx, schedule, side, flow);
+	flow->stamps[1] = tcp_stamp(!side, now);
+	if (side == RESPONDER && tcp_message(FRAME_SYN_ACK)->streams & 1 << PHASE2_RESPONDER)
+		return send_message(FRAME_SYN_ACK, ctx, schedule, side, flow);
+	if (closes(stream))
+		return send_message(FRAME_FIN, ctx, schedule, side, flow);
+	return send_message(side == INITIATOR ? FRAME_DATA_UP : FRAME_DATA_DOWN, ctx, schedule, side, flow);
 }
 
-/* Whether the group of this frame of phase 2 has not begun. */
-static __always_inline bool not_begun(__u64 number, const int side)
-{
-	__u32 groups = plan.modifiers.groups;
-
-	return groups && number < number % groups * plan.modifiers.group_frames[side];
-}
+enum purpose { OF_NO_GROUP_YET, BROADCAST, BACKGROUND, FOREGROUND };
 
 /*
- * The number of a frame of phase 2 among those of its group, which decides what it is: by its own number, all frames of
- * some groups could be of one kind. Groups are ahead of each other, so that their broadcasts do not follow each other.
+ * What a frame of phase 2 is for. Its turn decides, its number among those of its group: by its own number, all frames
+ * of some groups could be of one kind. Groups are ahead of each other, so that their broadcasts do not follow each
+ * other.
  */
-static __always_inline __u64 turn_of(__u64 number)
+static __always_inline enum purpose purpose_of(__u64 number, const int side)
 {
-	__u32 groups = plan.modifiers.groups;
+	__u64 turn = number, group, groups = plan.modifiers.groups, every = plan.modifiers.broadcast_every;
 
-	return groups ? number / groups + (number % groups * plan.modifiers.stagger >> 32) : number;
-}
-
-static __always_inline bool is_broadcast(__u64 turn)
-{
-	__u64 every = plan.modifiers.broadcast_every;
-
-	return every && turn % every == every - 1;
-}
-
-/* Whether this turn, which is no broadcast, is background: it counts those that are none. */
-static __always_inline bool in_background(__u64 turn)
-{
-	if (plan.modifiers.broadcast_every)
-		turn -= turn / plan.modifiers.broadcast_every;
-	return turn % plan.mix_of >= plan.mix_foreground;
+	if (groups) {
+		group = number % groups;
+		if (number < group * plan.modifiers.group_frames[side])
+			return OF_NO_GROUP_YET;
+		turn = number / groups + (group * plan.modifiers.stagger >> 32);
+	}
+	if (every && turn % every == every - 1)
+		return BROADCAST;
+	if (every)
+		turn -= turn / every;
+	return plan.mixed && turn % plan.mix_of >= plan.mix_foreground ? BACKGROUND : FOREGROUND;
 }
 
 /* In place of a test frame: from an own address to all, for the discard port (RFC 863), so that nobody forwards it. */
@@ -357,27 +346,27 @@ static __always_inline int send_next(const enum transport_kind transport, struct
 	struct flow flow = {};
 	__u64 taken = schedule->made + schedule->skipped, at = schedule->first + taken, number, stamp;
 	__u32 stream = schedule->stream;
+	enum purpose purpose;
 	struct ahead *ahead;
 
 	if (!due(s, schedule))
 		return XDP_DROP;
 	schedule_next(schedule, taken + 1);
 	number = at * s->senders + s->number;
-	if (stream != PHASE1) {
-		if (not_begun(number, side)) {
-			schedule->skipped++;
-			schedule->aside++;
-			return XDP_DROP;
-		}
-		if (is_broadcast(turn_of(number)))
-			return send_broadcast(ctx, schedule, side);
+	purpose = stream == PHASE1 ? FOREGROUND : purpose_of(number, side);
+	if (purpose == OF_NO_GROUP_YET) {
+		schedule->skipped++;
+		schedule->aside++;
+		return XDP_DROP;
 	}
+	if (purpose == BROADCAST)
+		return send_broadcast(ctx, schedule, side);
 	stamp = s->start_ns + s->now_ns;
 	/* Openings continue the sequence of phase 1. */
 	flow.tag.sequence = plan.churn && stream == PHASE1 ? at : schedule->made;
 	flow.tag.kind = stream | s->number << STREAM_BITS;
 	set_sent(&flow.tag, stamp);
-	if (plan.mixed && stream != PHASE1 && in_background(turn_of(number))) {
+	if (purpose == BACKGROUND) {
 		background_flow(&flow, side,
 				BACKGROUND_FRAME | draw(number, plan.draw_key ^ 0x7f4a7c15, BACKGROUND_FRAME));
 		return send_as(FRAME_UDP, ctx, schedule, side, &plan.background[side], &plan.background_form, &flow);

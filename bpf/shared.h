@@ -102,7 +102,6 @@ struct divisor {
 	__u64 by;
 	__u64 magic;
 	__u32 shift;
-	__u32 unused;
 };
 
 /* Set in tag.connection of background frames, whose other bits hold their random draw. Indexes are below it. */
@@ -149,7 +148,6 @@ struct content {
 /* What depends on the length of frames. The checksum sums are of the octets that are equal in all of them. */
 struct length {
 	__u32 octets;
-	__u32 unused;
 	__u64 ip_sum;	     /* IPv4 header without addresses */
 	__u64 transport_sum; /* pseudo header without addresses, transport header without ports, rest of payload */
 };
@@ -218,7 +216,6 @@ struct customer_edges {
 	__u32 psid_length;  /* bits, k */
 	__u32 suffix_shift; /* of the embedded address bits in the upper half */
 	__u32 tested;	    /* 1: the device is the edges; edge i is that of the Initiator's address i */
-	__u32 unused;
 };
 
 /* Conditions of phase 2 beside its rates; all zero: none. */
@@ -360,7 +357,6 @@ struct schedule {
 	__u64 last_ns;		 /* since start; time of the last frame */
 	__u64 sized[MOST_SIZES]; /* part of made, by size */
 	enum stream stream;
-	__u32 unused;
 	__u64 group; /* 1 + number of the FRAMES_AHEAD frames that `ahead` has; 0: none */
 	struct ahead ahead[FRAMES_AHEAD];
 };
@@ -377,8 +373,7 @@ struct sender {
 	__u32 number;
 	__u32 senders;
 	__u32 active;
-	__u32 idle; /* program runs since the last frame */
-	__u32 unused;
+	__u32 idle;		/* program runs since the last frame */
 	__u64 catch_up_percent; /* highest rate after a stall, in % of the rate; 0 = unlimited */
 	__u64 slack_ns;		/* lag that is made up without that limit */
 	/* Start of catching up, and due time of the frame sent then; 0 = not catching up. */
