@@ -105,21 +105,6 @@ static __always_inline void background_flow(struct flow *flow, const int side, _
 	flow->destination_port = side == INITIATOR ? low : high;
 }
 
-static __always_inline void initiator_flow(struct flow *flow, const struct ahead *ahead)
-{
-	struct tuple t;
-
-	tuple_at(ahead->position, &t);
-	flow->tag.mark = mark_for(RESPONDER, &t);
-	flow->tag.connection = ahead->connection;
-	flow->source = inside_source(t.source_address);
-	flow->destination = address_at(&plan.side[INITIATOR].other, t.destination_address);
-	if (plan.side[INITIATOR].outer)
-		flow->tunnel = map_address(customer_edge(t.source_address));
-	flow->source_port = t.source_port;
-	flow->destination_port = t.destination_port;
-}
-
 /* Whether a connection that the state table has was found for the Responder's frame, by further draws. */
 static __noinline int drawn_again(struct ahead *ahead, __u64 number, __u32 stream, struct outside *outside)
 {
@@ -134,31 +119,41 @@ static __noinline int drawn_again(struct ahead *ahead, __u64 number, __u32 strea
 }
 
 /*
- * The Responder sends only swapped four tuples from the state table (RFC 9693 section 4.7). In stateless trials it
- * draws any connection of the plan (RFC 4814 section 4). Returns 0 when no stored connection was found. With churn, the
- * frames of a connection that was not opened are counted as lost.
+ * Addresses, ports and tag of a connection's frame. The Responder sends only swapped four tuples from the state table
+ * (RFC 9693 section 4.7). In stateless trials it draws any connection of the plan (RFC 4814 section 4). Returns 0 when
+ * no stored connection was found. With churn, the frames of a connection that was not opened are counted as lost.
  */
-static __always_inline int responder_flow(struct flow *flow, struct ahead *ahead, __u64 number, __u32 stream)
+static __always_inline int connection_flow(struct flow *flow, struct ahead *ahead, __u64 number, __u32 stream,
+					   const int side)
 {
 	struct outside outside = {};
 	struct tuple t;
 
-	if (!plan.stateless && !learned(ahead->connection, &outside) &&
+	if (side == RESPONDER && !plan.stateless && !learned(ahead->connection, &outside) &&
 	    (plan.churn || plan.reading != READING_PSEUDORANDOM || !drawn_again(ahead, number, stream, &outside)))
 		return 0;
 	tuple_at(ahead->position, &t);
+	flow->tag.mark = mark_for(!side, &t);
+	flow->tag.connection = ahead->connection;
+	if (side == INITIATOR) {
+		flow->source = inside_source(t.source_address);
+		flow->destination = address_at(&plan.side[INITIATOR].other, t.destination_address);
+		if (plan.side[INITIATOR].outer)
+			flow->tunnel = map_address(customer_edge(t.source_address));
+		flow->source_port = t.source_port;
+		flow->destination_port = t.destination_port;
+		return 1;
+	}
 	if (plan.stateless) {
 		outside.address = outside_source(t.source_address);
 		outside.port = t.source_port;
 	}
-	flow->tag.mark = mark_for(INITIATOR, &t);
-	flow->tag.connection = ahead->connection;
 	flow->source = address_at(&plan.side[RESPONDER].own, t.destination_address);
-	flow->source_port = t.destination_port;
 	flow->destination = outside.address;
-	flow->destination_port = outside.port;
 	if (plan.side[RESPONDER].outer)
 		flow->tunnel = tunnel_of(outside.address, outside.port);
+	flow->source_port = t.destination_port;
+	flow->destination_port = outside.port;
 	return 1;
 }
 
@@ -260,10 +255,11 @@ static __always_inline void schedule_next(struct schedule *schedule, __u64 next)
 }
 
 static __always_inline int send_as(const enum frame_kind kind, struct xdp_md *ctx, struct schedule *schedule,
-				   const int side, const volatile struct side_plan *here,
-				   const volatile struct form *form, const struct flow *flow)
+				   const int side, const bool background, const struct flow *flow)
 {
-	bool background = is_background(&flow->tag);
+	const volatile struct message *message = &plan.messages[message_number(kind, side)];
+	const volatile struct side_plan *here = background ? &plan.background[side] : &plan.side[side];
+	const volatile struct form *form = background ? &plan.background_form : &message->form[side];
 	__u32 size = size_of(kind, &flow->tag);
 
 	schedule->made++;
@@ -275,28 +271,20 @@ static __always_inline int send_as(const enum frame_kind kind, struct xdp_md *ct
 			  length_of(size, &flow->tag, form, background ? BACKGROUND_LINK : side), flow);
 }
 
-static __always_inline int send_message(const enum frame_kind kind, struct xdp_md *ctx, struct schedule *schedule,
-					const int side, const struct flow *flow)
-{
-	const volatile struct message *message = &plan.messages[message_number(kind, side)];
-
-	return send_as(kind, ctx, schedule, side, &plan.side[side], &message->form[side], flow);
-}
-
 static __always_inline int send(const enum transport_kind transport, struct xdp_md *ctx, struct schedule *schedule,
 				const int side, __u32 stream, __u64 now, struct flow *flow)
 {
 	if (transport != TRANSPORT_TCP)
-		return send_message(datagram_of(transport), ctx, schedule, side, flow);
+		return send_as(datagram_of(transport), ctx, schedule, side, false, flow);
 	flow->stamps[0] = tcp_stamp(side, now);
 	if (stream == PHASE1)
-		return send_message(FRAME_SYN, ctx, schedule, side, flow);
+		return send_as(FRAME_SYN, ctx, schedule, side, false, flow);
 	flow->stamps[1] = tcp_stamp(!side, now);
 	if (side == RESPONDER && tcp_message(FRAME_SYN_ACK)->streams & 1 << PHASE2_RESPONDER)
-		return send_message(FRAME_SYN_ACK, ctx, schedule, side, flow);
+		return send_as(FRAME_SYN_ACK, ctx, schedule, side, false, flow);
 	if (closes(stream))
-		return send_message(FRAME_FIN, ctx, schedule, side, flow);
-	return send_message(side == INITIATOR ? FRAME_DATA_UP : FRAME_DATA_DOWN, ctx, schedule, side, flow);
+		return send_as(FRAME_FIN, ctx, schedule, side, false, flow);
+	return send_as(side == INITIATOR ? FRAME_DATA_UP : FRAME_DATA_DOWN, ctx, schedule, side, false, flow);
 }
 
 enum purpose { OF_NO_GROUP_YET, BROADCAST, BACKGROUND, FOREGROUND };
@@ -347,7 +335,6 @@ static __always_inline int send_next(const enum transport_kind transport, struct
 	__u64 taken = schedule->made + schedule->skipped, at = schedule->first + taken, number, stamp;
 	__u32 stream = schedule->stream;
 	enum purpose purpose;
-	struct ahead *ahead;
 
 	if (!due(s, schedule))
 		return XDP_DROP;
@@ -369,12 +356,9 @@ static __always_inline int send_next(const enum transport_kind transport, struct
 	if (purpose == BACKGROUND) {
 		background_flow(&flow, side,
 				BACKGROUND_FRAME | draw(number, plan.draw_key ^ 0x7f4a7c15, BACKGROUND_FRAME));
-		return send_as(FRAME_UDP, ctx, schedule, side, &plan.background[side], &plan.background_form, &flow);
+		return send_as(FRAME_UDP, ctx, schedule, side, true, &flow);
 	}
-	ahead = ahead_of(s, schedule, at, side);
-	if (side == INITIATOR) {
-		initiator_flow(&flow, ahead);
-	} else if (!responder_flow(&flow, ahead, number, stream)) {
+	if (!connection_flow(&flow, ahead_of(s, schedule, at, side), number, stream, side)) {
 		schedule->skipped++;
 		return XDP_DROP;
 	}
@@ -407,15 +391,12 @@ static __always_inline int generate(const enum transport_kind transport, struct 
 	__u32 zero = 0;
 	struct sender *s = bpf_map_lookup_elem(&senders, &zero);
 	struct schedule *initiator, *responder;
-	bool initiator_done, responder_done;
 
 	if (!s || !s->active || control.stop)
 		return XDP_DROP;
 	initiator = initiators(s);
 	responder = &s->schedule[RESPONDER];
-	initiator_done = finished(initiator);
-	responder_done = finished(responder);
-	if (initiator_done && responder_done) {
+	if (finished(initiator) && finished(responder)) {
 		/*
 		 * The frames of a batch leave when it ends. In placement `shared` the device processes them before the
 		 * next batch begins. So after another `batch` runs, the last frame has been processed.
@@ -428,7 +409,7 @@ static __always_inline int generate(const enum transport_kind transport, struct 
 		control.done[s->number & (MAX_SENDERS - 1)] = 1;
 		return XDP_DROP;
 	}
-	if (!responder_done && (initiator_done || responder->next_due < initiator->next_due))
+	if (!finished(responder) && (finished(initiator) || responder->next_due < initiator->next_due))
 		return send_next(transport, ctx, s, responder, RESPONDER);
 	return send_next(transport, ctx, s, initiator, INITIATOR);
 }
