@@ -135,11 +135,6 @@ static __always_inline __s64 time_since(const struct tag *tag, __u64 until)
 	return (__s64)((until - sent_of(tag)) << 24) >> 24;
 }
 
-static __always_inline __s64 delay_of(const struct tag *tag)
-{
-	return time_since(tag, bpf_ktime_get_ns());
-}
-
 /* Whether the frame is of an earlier phase or period, which has counted it as lost. */
 static __always_inline bool is_of_earlier(const struct tag *tag)
 {

@@ -8,7 +8,7 @@
 /* A received test frame, both families. */
 struct received_frame {
 	struct address source, destination;
-	struct address tunnel_source, tunnel_destination; /* where the frame is in a tunnel */
+	struct address tunnel, relay; /* ends of its tunnel, where it is in one: the customer edge's and the other */
 	__u16 source_port, destination_port;
 	__u32 stamps[2]; /* TCP: time stamp, and echo of the peer's */
 	struct tag tag;
@@ -139,8 +139,8 @@ static __always_inline bool parse(const enum frame_kind kind, const bool ipv6, v
 	parse_transport(kind, frame, header, form, lettered);
 	octets = length_of(frame->size, &frame->tag, form, link)->octets - outer;
 	if (outer) {
-		frame->tunnel_source = source_of(tunnel, true);
-		frame->tunnel_destination = destination_of(tunnel, true);
+		frame->tunnel = link == INITIATOR ? destination_of(tunnel, true) : source_of(tunnel, true);
+		frame->relay = link == INITIATOR ? source_of(tunnel, true) : destination_of(tunnel, true);
 	}
 	frame->source = source_of(ip, ipv6);
 	frame->destination = destination_of(ip, ipv6);

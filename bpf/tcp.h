@@ -14,11 +14,6 @@
 #define TCP_CHECKSUM	   4
 #define TCP_STAMP_SHIFT	   10 /* a tick of the time stamps is 1024 ns, as of Linux's option for microseconds */
 
-/* A frame's position in the two streams of octets. */
-struct tcp_numbers {
-	__u32 sequence, acknowledgment;
-};
-
 /* A permutation of all 32-bit numbers: steps of MurmurHash3's finalizer, each of which has an inverse. */
 static __always_inline __u32 scrambled(__u32 x, __u32 key)
 {
@@ -67,28 +62,27 @@ static __always_inline __u32 tcp_stamp(const int side, __u64 ns)
 	return tcp_key(side) + (__u32)(ns >> TCP_STAMP_SHIFT);
 }
 
-static __always_inline struct tcp_numbers tcp_numbers_of(const enum frame_kind kind, __u32 connection)
+/* Set both numbers of a segment, as in a frame. */
+static __always_inline void find_numbers(const enum frame_kind kind, __u32 connection, __be32 *sequence,
+					 __be32 *acknowledgment)
 {
 	const volatile struct message *message = tcp_message(kind);
 	__u32 initiator = scrambled(connection, tcp_key(INITIATOR));
 	__u32 responder = scrambled(initiator, tcp_key(RESPONDER));
 	bool up = tcp_sender(kind) == INITIATOR;
 
-	return (struct tcp_numbers){
-		(up ? initiator : responder) + message->sequence,
-		kind == FRAME_SYN ? 0 : (up ? responder : initiator) + message->acknowledgment,
-	};
+	*sequence = bpf_htonl((up ? initiator : responder) + message->sequence);
+	*acknowledgment = kind == FRAME_SYN ? 0 : bpf_htonl((up ? responder : initiator) + message->acknowledgment);
 }
 
 /* `sum`: of pseudo header and payload; `stamps`: the sender's time stamp, and the echo of its peer's. */
 static __always_inline void put_tcp(const enum frame_kind kind, __be32 *to, const volatile struct form *form,
 				    __u32 ports, __u32 connection, const __u32 *stamps, __u64 sum)
 {
-	struct tcp_numbers numbers = tcp_numbers_of(kind, connection);
 	const int stamp = tcp_stamp_word(kind);
-	__be32 sequence = bpf_htonl(numbers.sequence), acknowledgment = bpf_htonl(numbers.acknowledgment);
-	__be32 own = bpf_htonl(stamps[0]), echo = bpf_htonl(stamps[1]);
+	__be32 own = bpf_htonl(stamps[0]), echo = bpf_htonl(stamps[1]), sequence, acknowledgment;
 
+	find_numbers(kind, connection, &sequence, &acknowledgment);
 	sum += (__u64)ports + sequence + acknowledgment + own + echo;
 	to[0] = ports;
 	to[TCP_SEQUENCE] = sequence;
@@ -127,10 +121,10 @@ static __always_inline void parse_untagged(const enum frame_kind kind, struct ta
 
 static __always_inline bool tcp_numbers_match(const enum frame_kind kind, const __be32 *from, __u32 connection)
 {
-	struct tcp_numbers right = tcp_numbers_of(kind, connection);
+	__be32 sequence, acknowledgment;
 
-	return bpf_ntohl(from[TCP_SEQUENCE]) == right.sequence &&
-	       bpf_ntohl(from[TCP_ACKNOWLEDGMENT]) == right.acknowledgment;
+	find_numbers(kind, connection, &sequence, &acknowledgment);
+	return from[TCP_SEQUENCE] == sequence && from[TCP_ACKNOWLEDGMENT] == acknowledgment;
 }
 
 /* The last ACK and the third segment can have the same flags. Whether the numbers are those of the last ACK. */

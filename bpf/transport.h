@@ -61,11 +61,6 @@ static __always_inline const volatile struct message *arriving(const enum frame_
 	return &plan.messages[message_number(kind, !side)];
 }
 
-static __always_inline enum frame_kind reaction_to(const enum frame_kind kind)
-{
-	return is_within(kind, FRAME_SYN, FRAME_FIN_ACK) ? kind + 1 : kind;
-}
-
 static __always_inline __u8 transport_protocol(const enum frame_kind kind, const bool ipv6)
 {
 	return kind == FRAME_UDP ? IPPROTO_UDP : is_tcp(kind) ? IPPROTO_TCP : ipv6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP;
