@@ -81,13 +81,6 @@ static __always_inline bool has_mark(const struct received_frame *frame, struct 
 	       ((frame->tag.kind & STREAM_MASK) == PHASE2_RESPONDER ? mark_for(INITIATOR, t) : mark_for(RESPONDER, t));
 }
 
-/* Whether the source is the address of a subscriber's customer edge, and a port of its set. */
-static __always_inline bool in_own_set(const struct received_frame *frame, const struct tuple *t)
-{
-	return same_address(frame->source, outside_source(t->source_address)) && !in_no_set(frame->source_port) &&
-	       psid_of(frame->source_port) == customer_edge(t->source_address).psid;
-}
-
 /* The destination must be the connection's; the source the device's, or unchanged where the device only routes. */
 static __always_inline enum translation outside_check(const struct received_frame *frame, const struct tuple *t)
 {
@@ -102,7 +95,9 @@ static __always_inline enum translation outside_check(const struct received_fram
 	    frame->destination_port != t->destination_port || tunnel_wrong(frame, RESPONDER))
 		return MISTRANSLATED;
 	if (plan.set_known)
-		right = in_own_set(frame, t);
+		right = same_address(frame->source, outside_source(t->source_address)) &&
+			!in_no_set(frame->source_port) &&
+			psid_of(frame->source_port) == customer_edge(t->source_address).psid;
 	else if (plan.stateless || (plan.edges.emulated && !plan.source_translated))
 		right = same_port && same_address(frame->source, outside_source(t->source_address));
 	else if (!plan.source_translated)

@@ -2,8 +2,7 @@
 /*
  * Frames that are no test frames. ARP (RFC 826) and neighbour discovery (RFC 4861) are answered for the tester's
  * addresses, so that no static entries are needed. Counted are frames for the tester in another form than that of test
- * frames: fragments, frames with other VLAN tags or without the checksum that IPv6 requires, and ICMP errors about
- * frames that the port has sent. Only frames that would otherwise be damaged or foreign come here.
+ * frames, and ICMP errors about these. Only frames that would otherwise be damaged or foreign come here.
  */
 #pragma once
 
@@ -178,12 +177,9 @@ static __always_inline bool count_odd(struct xdp_md *ctx, struct oddities *odd, 
 
 	if (data + ETH_HLEN + MOST_VLANS * VLAN_OCTETS > end)
 		return false;
-	protocol = ether_type(data);
-	for (int at = 0; at < MOST_VLANS && is_vlan(protocol); at++) {
+	for (; octets < MOST_VLANS * VLAN_OCTETS && is_vlan(ether_type(data)); octets += VLAN_OCTETS)
 		data += VLAN_OCTETS;
-		octets += VLAN_OCTETS;
-		protocol = ether_type(data);
-	}
+	protocol = ether_type(data);
 	tags = octets < plan.side[side].tagged ? TOO_FEW_TAGS : octets && !right ? OTHER_TAGS : RIGHT_TAGS;
 	data += ETH_HLEN;
 	if (protocol == ip_type(false))

@@ -91,7 +91,7 @@ struct flow {
 	__u16 source_port; /* of ICMP echo both are the identifier, RFC 7597 section 8.2 */
 	__u16 destination_port;
 	__u8 protocol; /* its IPv4 number */
-	__u8 icmp_type;
+	bool request;  /* ICMP echo */
 };
 
 /* By its members: in a copy of a struct of constants clang may find the zeros of the source. */
@@ -150,6 +150,7 @@ static __always_inline int find_subscriber(const struct flow *flow, bool is_sour
 static __always_inline bool load_ports(struct __sk_buff *skb, __u32 at, struct flow *flow, const bool ipv6)
 {
 	__be16 words[4];
+	__u8 type;
 
 	if (flow->protocol == IPPROTO_UDP || flow->protocol == IPPROTO_TCP) {
 		if (bpf_skb_load_bytes(skb, at, words, 4))
@@ -160,11 +161,11 @@ static __always_inline bool load_ports(struct __sk_buff *skb, __u32 at, struct f
 	}
 	if (flow->protocol != IPPROTO_ICMP || bpf_skb_load_bytes(skb, at, words, sizeof(words)))
 		return false;
-	flow->icmp_type = *(const __u8 *)words;
+	type = *(const __u8 *)words;
 	flow->source_port = bpf_ntohs(words[2]);
 	flow->destination_port = flow->source_port;
-	return flow->icmp_type == (ipv6 ? ICMPV6_ECHO_REQUEST : ICMP_ECHO) ||
-	       flow->icmp_type == (ipv6 ? ICMPV6_ECHO_REPLY : ICMP_ECHOREPLY);
+	flow->request = type == (ipv6 ? ICMPV6_ECHO_REQUEST : ICMP_ECHO);
+	return flow->request || type == (ipv6 ? ICMPV6_ECHO_REPLY : ICMP_ECHOREPLY);
 }
 
 /* Read the IPv4 header, outer or inner, at offset `at`. Returns 0, or the verdict for a frame without usable ports. */
@@ -222,10 +223,7 @@ static __always_inline int wrap(struct __sk_buff *skb, const struct iphdr *ip, s
 	return COUNTED(wrapped, TC_ACT_OK);
 }
 
-/*
- * What differs between the families in the checksum of a transport: for UDP and TCP the addresses. ICMPv6 has the whole
- * pseudo header in it, and ICMP none; their types differ, too.
- */
+/* What a checksum covers in one family only: addresses; for ICMP the type, and IPv6's whole pseudo header. */
 struct covered {
 	struct in6_addr source, destination;
 	__be32 octets, next;
@@ -234,12 +232,11 @@ struct covered {
 
 /* Put the other family's header in place of that of a packet, and correct the ICMP type and the checksum behind it. */
 static __always_inline int translate(struct __sk_buff *skb, const struct iphdr *ip, const struct ipv6hdr *ip6,
-				     __u8 icmp_type, const bool to_ipv6)
+				     bool request, const bool to_ipv6)
 {
 	const __u32 octets = to_ipv6 ? sizeof(*ip6) : sizeof(*ip), transport = ETH_HLEN + octets;
 	const __u16 ethertype = to_ipv6 ? ETH_P_IPV6 : ETH_P_IP;
 	bool icmp = ip->protocol == IPPROTO_ICMP, udp = ip->protocol == IPPROTO_UDP;
-	bool request = icmp_type == (to_ipv6 ? ICMP_ECHO : ICMPV6_ECHO_REQUEST);
 	__u8 type4 = request ? ICMP_ECHO : ICMP_ECHOREPLY, type6 = request ? ICMPV6_ECHO_REQUEST : ICMPV6_ECHO_REPLY;
 	struct covered four = {}, six = { .source = ip6->saddr, .destination = ip6->daddr };
 	__u32 check = transport + (udp ? offsetof(struct udphdr, check) : offsetof(struct tcphdr, check));
@@ -282,7 +279,7 @@ static __always_inline int translate_to_6(struct __sk_buff *skb, const struct ip
 		if (!check)
 			return DROP(no_checksum);
 	}
-	return translate(skb, ip, &ip6, flow->icmp_type, true);
+	return translate(skb, ip, &ip6, flow->request, true);
 }
 
 static __always_inline int translate_to_4(struct __sk_buff *skb, const struct ipv6hdr *ip6, const struct flow *flow)
@@ -301,7 +298,7 @@ static __always_inline int translate_to_4(struct __sk_buff *skb, const struct ip
 			    .daddr = bpf_htonl(flow->destination) };
 
 	ip.check = ~fold(sum_words(&ip, sizeof(ip)));
-	return translate(skb, &ip, ip6, flow->icmp_type, false);
+	return translate(skb, &ip, ip6, flow->request, false);
 }
 
 /* Outgoing IPv4: the subscriber is the source at the customer's end, the destination at the provider's. */
