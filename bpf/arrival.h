@@ -48,8 +48,7 @@ static __always_inline void record_replaced(struct window *window, __u32 number,
 		window->lost = lost;
 }
 
-/* Each word of a window holds its number (sequence / WORD_FRAMES) above its frames' flags, so none has to be cleared.
- */
+/* A word of the window has its number (sequence / WORD_FRAMES) above its frames' flags, so none has to be cleared. */
 static __always_inline enum arrival record_in_window(__u32 stream, const struct tag *tag, bool *reordered)
 {
 	__u32 key = stream_key(stream, tag), number = tag->sequence / WORD_FRAMES;

@@ -87,10 +87,7 @@ static __always_inline int send_frame(const enum frame_kind kind, struct xdp_md 
 	return bpf_redirect_map(&ports, side, 0);
 }
 
-/*
- * Background traffic: native IPv6 between other hosts, which the device routes without state. Addresses and ports
- * follow from the random draw in tag.connection (RFC 4814 section 4), so the receiver can compute them.
- */
+/* Native IPv6 between other hosts, drawn (RFC 4814 section 4) by tag.connection, so the receiver can compute them. */
 static __always_inline void background_flow(struct flow *flow, const int side, __u32 connection)
 {
 	const volatile struct addresses *own = &plan.background[side].own, *other = &plan.background[!side].own;
@@ -195,10 +192,7 @@ static __always_inline void record_lag(struct sender *s, struct schedule *schedu
 	}
 }
 
-/*
- * Whether sending now would exceed the highest rate after a stall; an unlimited burst could overflow the ring in front
- * of the device. A stall during catching up starts it again, so its frames are not sent at once either.
- */
+/* Whether sending now would exceed the highest rate after a stall: a burst could overflow the device's ring. */
 static __always_inline bool exceeds_catch_up(struct sender *s, __u64 when)
 {
 	__u64 allowed;
@@ -212,17 +206,14 @@ static __always_inline bool exceeds_catch_up(struct sender *s, __u64 when)
 	allowed = s->behind_due_ns + (s->now_ns - s->behind_ns) * s->catch_up_percent / 100;
 	if (s->behind_ns && when > allowed)
 		return true;
-	if (!s->behind_ns || allowed - when > s->slack_ns) {
+	if (!s->behind_ns || allowed - when > s->slack_ns) { /* a stall during catching up starts it again */
 		s->behind_ns = s->now_ns;
 		s->behind_due_ns = when;
 	}
 	return false;
 }
 
-/*
- * Whether the next frame may leave now. While behind schedule, the clock is read once for the frames of a batch, which
- * leave together, unless frames contain their sending time.
- */
+/* Whether the next frame may leave. Behind schedule, the clock is read once a batch, unless frames carry their time. */
 static __always_inline bool due(struct sender *s, struct schedule *schedule)
 {
 	__u64 when = schedule->next_due >> DUE_FRACTION;
@@ -287,7 +278,7 @@ static __always_inline int send(const enum transport_kind transport, struct xdp_
 	return send_as(side == INITIATOR ? FRAME_DATA_UP : FRAME_DATA_DOWN, ctx, schedule, side, false, flow);
 }
 
-enum purpose { OF_NO_GROUP_YET, BROADCAST, BACKGROUND, FOREGROUND };
+enum purpose { BEFORE_ITS_GROUP, BROADCAST, BACKGROUND, FOREGROUND };
 
 /*
  * What a frame of phase 2 is for. Its turn decides, its number among those of its group: by its own number, all frames
@@ -301,7 +292,7 @@ static __always_inline enum purpose purpose_of(__u64 number, const int side)
 	if (groups) {
 		group = number % groups;
 		if (number < group * plan.modifiers.group_frames[side])
-			return OF_NO_GROUP_YET;
+			return BEFORE_ITS_GROUP;
 		turn = number / groups + (group * plan.modifiers.stagger >> 32);
 	}
 	if (every && turn % every == every - 1)
@@ -341,7 +332,7 @@ static __always_inline int send_next(const enum transport_kind transport, struct
 	schedule_next(schedule, taken + 1);
 	number = at * s->senders + s->number;
 	purpose = stream == PHASE1 ? FOREGROUND : purpose_of(number, side);
-	if (purpose == OF_NO_GROUP_YET) {
+	if (purpose == BEFORE_ITS_GROUP) {
 		schedule->skipped++;
 		schedule->aside++;
 		return XDP_DROP;
@@ -421,10 +412,7 @@ static __always_inline int generate(const enum transport_kind transport, struct 
 	}
 TRANSPORTS(GENERATOR)
 
-/*
- * The generator of the self-test and of the redirect floor: the cost of the kernel's own path, with frames that are
- * neither written nor read, the lower bound for any tester that sends live frames. Its receiver is receive_nothing.
- */
+/* Generator of the self-test and the redirect floor: the kernel's own path, with frames neither written nor read. */
 SEC("xdp")
 int redirect_only(struct xdp_md *ctx)
 {

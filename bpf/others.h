@@ -2,7 +2,7 @@
 /*
  * Frames that are no test frames. ARP (RFC 826) and neighbour discovery (RFC 4861) are answered for the tester's
  * addresses, so that no static entries are needed. Counted are frames for the tester in another form than that of test
- * frames, and ICMP errors about these. Only frames that would otherwise be damaged or foreign come here.
+ * frames, and ICMP errors about sent ones. Only frames that would otherwise be damaged or foreign come here.
  */
 #pragma once
 

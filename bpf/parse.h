@@ -18,10 +18,7 @@ struct received_frame {
 	bool unchecked; /* over IPv6 without a checksum, and taken for intact */
 };
 
-/*
- * Checksum sum of `octets` octets after the tag; the caller has checked that the frame has them. A call takes longer
- * than the sum of a few words.
- */
+/* Checksum sum of octets after the tag, all of them in the frame. A call takes longer than the sum of a few words. */
 static __always_inline __u64 received_sum(__u8 *from, int octets)
 {
 	int whole = octets & ~3, at = 0;
@@ -50,10 +47,7 @@ static __always_inline bool may_add(const enum frame_kind kind)
 	return kind == FRAME_UDP && plan.handed_on == HAND_ALL;
 }
 
-/*
- * Octets after the answer of a server, at most MOST_MORE: it may add records in the authority and additional sections
- * (RFC 1035 section 4.1). `octets` are those of the frame's packet beyond the plan's message.
- */
+/* Those of `octets` beyond the plan's message that are records that a server added (RFC 1035 section 4.1). */
 static __always_inline int added_octets(const enum frame_kind kind, int octets)
 {
 	if (!may_add(kind))

@@ -223,7 +223,7 @@ static __always_inline int wrap(struct __sk_buff *skb, const struct iphdr *ip, s
 	return COUNTED(wrapped, TC_ACT_OK);
 }
 
-/* What a checksum covers in one family only: addresses; for ICMP the type, and IPv6's whole pseudo header. */
+/* What the checksum covers in one family only: the addresses; of ICMP the type, and IPv6's whole pseudo header. */
 struct covered {
 	struct in6_addr source, destination;
 	__be32 octets, next;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * TCP (RFC 9293) without a stack: both sequence numbers of a connection follow from its index, so nothing is stored.
- * Segments that open a connection, use it for a request and a response, or close it have no tag. The Initiator's
- * initial sequence number contains the index. The time stamp (RFC 7323) of the first segment contains its sending time,
- * and all reactions repeat this time stamp. Segments of data in phase 2 have a tag, as UDP's have, and always the first
- * octets of the connection, so they are within the window.
+ * Segments of data in phase 2 have a tag, and always the first octets of the connection, so they are within the window.
+ * The others have none: the Initiator's initial sequence number contains the index, and the time stamp (RFC 7323) of
+ * the first segment, which all reactions repeat, its sending time.
  */
 #pragma once
 

@@ -24,9 +24,8 @@ struct flow {
 };
 
 /*
- * The identifier of ICMP echo (RFC 792, RFC 4443 section 4) is the Initiator's port, which a NAT translates (RFC 5508
- * section 3), and the sequence number is the Responder's. A request has the identifier of its source, a reply that of
- * its destination. Identifier and sequence number for both ports, and the other way round.
+ * Identifier and sequence number of ICMP echo for source and destination port, and the other way round. The identifier
+ * is the Initiator's port, which a NAT translates (RFC 5508 section 3), and the sequence number is the Responder's.
  */
 static __always_inline __u32 echo_ports(__u32 ports, const volatile struct form *form)
 {
