@@ -85,8 +85,9 @@ static __always_inline __u64 written(struct xdp_md *ctx, struct flow flow)
 static __always_inline __u64 filled(struct xdp_md *ctx, struct tag tag)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const volatile struct form *form = &plan.messages[INITIATOR].form[INITIATOR];
 
-	return data + TAG_OCTETS > end ? 0 : put_plain(data, &tag, TAG_OCTETS);
+	return data + TAG_OCTETS > end ? 0 : put_payload(FRAME_UDP, data, &tag, form, TAG_OCTETS);
 }
 
 static __always_inline __u64 parsed(struct xdp_md *ctx, bool confirms)

@@ -48,10 +48,7 @@ static __always_inline void record_replaced(struct window *window, __u32 number,
 		window->lost = lost;
 }
 
-/*
- * Record a frame in the window of the latest frames of its stream. Each word holds its number (sequence / WORD_FRAMES)
- * above the flags of its frames, so nothing has to be cleared as the window moves.
- */
+/* A word of the window has its number (sequence / WORD_FRAMES) above its frames' flags, so none has to be cleared. */
 static __always_inline enum arrival record_in_window(__u32 stream, const struct tag *tag, bool *reordered)
 {
 	__u32 key = stream_key(stream, tag), number = tag->sequence / WORD_FRAMES;
@@ -90,22 +87,17 @@ static __always_inline enum arrival record_in_window(__u32 stream, const struct 
 	return TOO_OLD;
 }
 
-static __always_inline __u32 bucket_of(__u64 ns)
+static __always_inline void count_delay(void *histograms, __u32 histogram, __u64 ns)
 {
-	__u32 bit, bucket = ns;
+	__u32 bit, key, bucket = ns;
+	__u64 *count;
 
 	if (ns >> DELAY_SUB_BITS) {
 		bit = highest_bit(ns) - DELAY_SUB_BITS;
 		bucket = ((bit + 1) << DELAY_SUB_BITS) + ((ns >> bit) & ((1 << DELAY_SUB_BITS) - 1));
 	}
-	return bucket < DELAY_BUCKETS ? bucket : DELAY_BUCKETS - 1;
-}
-
-static __always_inline void count_delay(void *histograms, __u32 histogram, __u64 ns)
-{
-	__u32 key = histogram * DELAY_BUCKETS + bucket_of(ns);
-	__u64 *count = bpf_map_lookup_elem(histograms, &key);
-
+	key = histogram * DELAY_BUCKETS + (bucket < DELAY_BUCKETS ? bucket : DELAY_BUCKETS - 1);
+	count = bpf_map_lookup_elem(histograms, &key);
 	if (count)
 		(*count)++;
 }
@@ -133,11 +125,6 @@ static __always_inline void record_delay(struct tally *tally, __s64 delay, const
 static __always_inline __s64 time_since(const struct tag *tag, __u64 until)
 {
 	return (__s64)((until - sent_of(tag)) << 24) >> 24;
-}
-
-static __always_inline __s64 delay_of(const struct tag *tag)
-{
-	return time_since(tag, bpf_ktime_get_ns());
 }
 
 /* Whether the frame is of an earlier phase or period, which has counted it as lost. */

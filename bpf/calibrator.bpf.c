@@ -14,15 +14,7 @@
 #define MOST_PARKED	 4096	    /* octets; a power of two, longer than any frame of the tester */
 #define OWN_MARK	 0x6e676361 /* of frames sent by this program */
 
-enum mode {
-	MODE_DROP,
-	MODE_DUPLICATE,
-	MODE_SWAP,
-	MODE_DAMAGE,
-	MODE_UNTRANSLATED,
-	MODE_MISTRANSLATE,
-	MODE_STOP,
-};
+enum mode { MODE_DROP, MODE_DUPLICATE, MODE_SWAP, MODE_DAMAGE, MODE_UNTRANSLATED, MODE_MISTRANSLATE, MODE_STOP };
 
 /* Set by natgauge-calibrator before loading. */
 const volatile enum mode mode = MODE_DROP;
@@ -41,11 +33,7 @@ struct tally {
 
 NUMBERED(ARRAY, tally, 1, struct tally);
 
-enum parking_state {
-	PARKING_FREE,
-	PARKING_CHANGES,
-	PARKING_TAKEN,
-};
+enum parking_state { PARKING_FREE, PARKING_CHANGES, PARKING_TAKEN };
 
 /* A frame that is sent after its successor (MODE_SWAP). */
 struct parking {
@@ -56,27 +44,20 @@ struct parking {
 
 NUMBERED(ARRAY, parking, 1, struct parking);
 
-struct frame {
-	__u32 transport; /* offset of its UDP header, octets */
-	bool is_ipv6;
-};
-
-static __always_inline bool is_test_frame(struct __sk_buff *skb, struct frame *frame)
+/* Offset of the UDP header of a test frame, octets; 0: it is none. */
+static __always_inline __u32 udp_of(struct __sk_buff *skb)
 {
+	const bool ipv6 = skb->protocol == ip_type(true);
 	struct ipv6hdr six;
 	struct iphdr four;
 
-	frame->is_ipv6 = skb->protocol == bpf_htons(ETH_P_IPV6);
-	if (skb->len < LEAST_TEST_FRAME)
-		return false;
-	if (frame->is_ipv6) {
-		frame->transport = ETH_HLEN + sizeof(six);
-		return !bpf_skb_load_bytes(skb, ETH_HLEN, &six, sizeof(six)) && six.nexthdr == IPPROTO_UDP;
-	}
-	if (skb->protocol != bpf_htons(ETH_P_IP) || bpf_skb_load_bytes(skb, ETH_HLEN, &four, sizeof(four)))
-		return false;
-	frame->transport = ETH_HLEN + four.ihl * 4;
-	return four.protocol == IPPROTO_UDP && !(four.frag_off & bpf_htons(IPV4_FRAGMENT));
+	if (skb->len < LEAST_TEST_FRAME || (!ipv6 && skb->protocol != ip_type(false)) ||
+	    bpf_skb_load_bytes(skb, ETH_HLEN, ipv6 ? (void *)&six : &four, ip_octets(ipv6)))
+		return 0;
+	if (ipv6)
+		return six.nexthdr == IPPROTO_UDP ? ETH_HLEN + sizeof(six) : 0;
+	return four.protocol == IPPROTO_UDP && !(four.frag_off & bpf_htons(IPV4_FRAGMENT)) ? ETH_HLEN + four.ihl * 4
+											   : 0;
 }
 
 /* Frames are numbered over all CPUs, so `every` applies to all of them together. */
@@ -104,9 +85,9 @@ static __always_inline bool send_copy(struct __sk_buff *skb)
 }
 
 /* Flip bits without correcting the checksums. */
-static __always_inline bool damage(struct __sk_buff *skb, const struct frame *frame)
+static __always_inline bool damage(struct __sk_buff *skb, __u32 udp)
 {
-	__u32 at = frame->transport + sizeof(struct udphdr) + damaged_octet;
+	__u32 at = udp + sizeof(struct udphdr) + damaged_octet;
 	__u8 octet;
 
 	/* A place before the frame's start wraps to a large number, beyond its end. */
@@ -128,9 +109,9 @@ static __always_inline bool set_port(struct __sk_buff *skb, __u32 udp, __u32 fie
 }
 
 /* Give the frame the source it had before the device translated it, and correct the checksums. */
-static __always_inline bool untranslate(struct __sk_buff *skb, const struct frame *frame)
+static __always_inline bool untranslate(struct __sk_buff *skb, __u32 udp)
 {
-	const bool ipv6 = frame->is_ipv6;
+	const bool ipv6 = skb->protocol == ip_type(true);
 	__u32 field = ETH_HLEN + (ipv6 ? offsetof(struct ipv6hdr, saddr) : offsetof(struct iphdr, saddr));
 	__be32 new[] = { source[0], source[1], source[2], source[3] }, old[4] = {};
 	const __u32 octets = ipv6 ? sizeof(new) : sizeof(new[0]);
@@ -140,22 +121,22 @@ static __always_inline bool untranslate(struct __sk_buff *skb, const struct fram
 		return false;
 	difference = bpf_csum_diff(old, octets, new, octets, 0);
 	if ((!ipv6 && bpf_l3_csum_replace(skb, ETH_HLEN + offsetof(struct iphdr, check), 0, difference, 0)) ||
-	    bpf_l4_csum_replace(skb, frame->transport + offsetof(struct udphdr, check), 0, difference,
+	    bpf_l4_csum_replace(skb, udp + offsetof(struct udphdr, check), 0, difference,
 				BPF_F_PSEUDO_HDR | BPF_F_MARK_MANGLED_0) ||
 	    bpf_skb_store_bytes(skb, field, new, octets, 0))
 		return false;
-	return !source_port || set_port(skb, frame->transport, offsetof(struct udphdr, source), bpf_htons(source_port));
+	return !source_port || set_port(skb, udp, offsetof(struct udphdr, source), bpf_htons(source_port));
 }
 
 /* Change the destination port to a neighbouring port, never 0. */
-static __always_inline bool mistranslate(struct __sk_buff *skb, const struct frame *frame)
+static __always_inline bool mistranslate(struct __sk_buff *skb, __u32 udp)
 {
 	__be16 port;
 
-	if (bpf_skb_load_bytes(skb, frame->transport + offsetof(struct udphdr, dest), &port, sizeof(port)))
+	if (bpf_skb_load_bytes(skb, udp + offsetof(struct udphdr, dest), &port, sizeof(port)))
 		return false;
 	port = bpf_htons(bpf_ntohs(port) == 1 ? 2 : bpf_ntohs(port) ^ 1);
-	return set_port(skb, frame->transport, offsetof(struct udphdr, dest), port);
+	return set_port(skb, udp, offsetof(struct udphdr, dest), port);
 }
 
 static __always_inline bool park(struct __sk_buff *skb, struct parking *place)
@@ -201,17 +182,17 @@ static __always_inline int swap(struct __sk_buff *skb, struct tally *counts, boo
 	return TO_NEXT;
 }
 
-static __always_inline bool changed(struct __sk_buff *skb, const struct frame *frame)
+static __always_inline bool changed(struct __sk_buff *skb, __u32 udp)
 {
 	switch (mode) {
 	case MODE_DUPLICATE:
 		return send_copy(skb);
 	case MODE_DAMAGE:
-		return damage(skb, frame);
+		return damage(skb, udp);
 	case MODE_UNTRANSLATED:
-		return untranslate(skb, frame);
+		return untranslate(skb, udp);
 	case MODE_MISTRANSLATE:
-		return mistranslate(skb, frame);
+		return mistranslate(skb, udp);
 	default: /* MODE_DROP, MODE_STOP */
 		return true;
 	}
@@ -221,19 +202,19 @@ SEC("tc")
 int natgauge_truth(struct __sk_buff *skb)
 {
 	struct tally *counts = bpf_map_lookup_elem(&tally, &(__u32){ 0 });
-	struct frame frame = {};
+	__u32 udp = udp_of(skb);
 	bool chosen;
 
 	if (skb->mark == OWN_MARK) {
 		skb->mark = 0;
 		return TO_NEXT;
 	}
-	if (!counts || !is_test_frame(skb, &frame))
+	if (!counts || !udp)
 		return TO_NEXT;
 	chosen = is_chosen(counts);
 	if (mode == MODE_SWAP)
 		return swap(skb, counts, chosen);
-	if (!chosen || !changed(skb, &frame))
+	if (!chosen || !changed(skb, udp))
 		return TO_NEXT;
 	__sync_fetch_and_add(&counts->acted, 1);
 	return mode == MODE_DROP || mode == MODE_STOP ? DROPPED : TO_NEXT;

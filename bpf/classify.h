@@ -16,16 +16,14 @@ enum translation { RIGHT = 0, UNTRANSLATED, MISTRANSLATED };
 /* Not 0 if a frame at `side` is in a tunnel between other ends than the relay and its own customer edge. */
 static __always_inline __u64 tunnel_wrong(const struct received_frame *frame, const int side)
 {
-	bool to_edge = side == INITIATOR;
-	struct address right, edge = to_edge ? frame->tunnel_destination : frame->tunnel_source;
-	struct address relay = to_edge ? frame->tunnel_source : frame->tunnel_destination;
+	struct address right;
 
 	if (!plan.side[side].outer)
 		return 0;
-	right = to_edge ? tunnel_of(frame->destination, frame->destination_port)
-			: tunnel_of(frame->source, frame->source_port);
-	return (edge.high ^ right.high) | (edge.low ^ right.low) | (relay.high ^ plan.edges.relay_high) |
-	       (relay.low ^ plan.edges.relay_low);
+	right = side == INITIATOR ? tunnel_of(frame->destination, frame->destination_port)
+				  : tunnel_of(frame->source, frame->source_port);
+	return (frame->tunnel.high ^ right.high) | (frame->tunnel.low ^ right.low) |
+	       (frame->relay.high ^ plan.edges.relay_high) | (frame->relay.low ^ plan.edges.relay_low);
 }
 
 /* Not 0 if a part that marks do not cover is wrong: upper halves of addresses, or a source chosen by the device. */
@@ -38,7 +36,8 @@ static __always_inline __u64 unmarked_wrong(const struct received_frame *frame, 
 		return tunnel_wrong(frame, side);
 	if (side == INITIATOR)
 		return (frame->source.high ^ in->other.high) |
-		       (frame->destination.high ^ inside_source_prefix(frame->destination.low));
+		       (frame->destination.high ^
+			(plan.map_addresses ? map_prefix(frame->destination.low) : in->own.high));
 	wrong = tunnel_wrong(frame, side);
 	if (out->family == FAMILY_IPV6)
 		wrong |= frame->destination.high ^ out->own.high;
@@ -77,16 +76,9 @@ static __always_inline bool has_mark(const struct received_frame *frame, struct 
 		return frame->tag.mark == plan.mark;
 	if (frame->tag.connection >= plan.connections)
 		return false;
-	tuple_of(frame->tag.connection, t);
+	tuple_at(position(frame->tag.connection), t);
 	return frame->tag.mark ==
 	       ((frame->tag.kind & STREAM_MASK) == PHASE2_RESPONDER ? mark_for(INITIATOR, t) : mark_for(RESPONDER, t));
-}
-
-/* Whether the source is the address of a subscriber's customer edge, and a port of its set. */
-static __always_inline bool in_own_set(const struct received_frame *frame, const struct tuple *t)
-{
-	return same_address(frame->source, outside_source(t->source_address)) && !in_no_set(frame->source_port) &&
-	       psid_of(frame->source_port) == customer_edge(t->source_address).psid;
 }
 
 /* The destination must be the connection's; the source the device's, or unchanged where the device only routes. */
@@ -103,7 +95,9 @@ static __always_inline enum translation outside_check(const struct received_fram
 	    frame->destination_port != t->destination_port || tunnel_wrong(frame, RESPONDER))
 		return MISTRANSLATED;
 	if (plan.set_known)
-		right = in_own_set(frame, t);
+		right = same_address(frame->source, outside_source(t->source_address)) &&
+			!in_no_set(frame->source_port) &&
+			psid_of(frame->source_port) == customer_edge(t->source_address).psid;
 	else if (plan.stateless || (plan.edges.emulated && !plan.source_translated))
 		right = same_port && same_address(frame->source, outside_source(t->source_address));
 	else if (!plan.source_translated)
@@ -133,13 +127,12 @@ static __always_inline enum translation inside_check(const struct received_frame
 static __always_inline enum translation background_check(const struct received_frame *frame, const int side)
 {
 	struct flow sent = {};
+	bool right;
 
 	background_flow(&sent, !side, frame->tag.connection);
-	return same_address(frame->source, sent.source) && same_address(frame->destination, sent.destination) &&
-			       frame->source_port == sent.source_port &&
-			       frame->destination_port == sent.destination_port
-		       ? RIGHT
-		       : MISTRANSLATED;
+	right = same_address(frame->source, sent.source) && same_address(frame->destination, sent.destination) &&
+		frame->source_port == sent.source_port && frame->destination_port == sent.destination_port;
+	return right ? RIGHT : MISTRANSLATED;
 }
 
 static __always_inline void learn_source(struct receiver *r, const struct received_frame *frame, __u32 stream)
@@ -165,7 +158,7 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 	if (stream != PHASE1 && is_of_earlier(&frame->tag))
 		return;
 	if (plan.stamped)
-		delay = delay_of(&frame->tag);
+		delay = time_since(&frame->tag, bpf_ktime_get_ns());
 	arrival = record_in_window(stream, &frame->tag, &reordered);
 	if (arrival == DUPLICATE) {
 		tally->duplicates++;
@@ -175,7 +168,7 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 		return;
 	if (arrival == TOO_OLD || !(control.open & 1 << stream) ||
 	    (plan.frame_timeout_ns && delay > (__s64)plan.frame_timeout_ns)) {
-		add_value(&tally->late, plan.stamped ? delay : delay_of(&frame->tag));
+		add_value(&tally->late, plan.stamped ? delay : time_since(&frame->tag, bpf_ktime_get_ns()));
 		record_late(stream, &frame->tag, arrival);
 		return;
 	}
@@ -218,11 +211,11 @@ static __always_inline int send_back(struct xdp_md *ctx)
 static __always_inline int react(const enum frame_kind kind, struct xdp_md *ctx, struct receiver *r,
 				 const struct received_frame *frame, __u32 stream, const int side)
 {
-	const enum frame_kind next_kind = reaction_to(kind);
+	const enum frame_kind next_kind = is_within(kind, FRAME_SYN, FRAME_FIN_ACK) ? kind + 1 : kind;
 	const volatile struct form *next = &arriving(next_kind, !side)->form[side];
 	struct flow flow = { .source = frame->destination,
 			     .destination = frame->source,
-			     .tunnel = side == INITIATOR ? frame->tunnel_destination : frame->tunnel_source,
+			     .tunnel = frame->tunnel,
 			     .source_port = frame->destination_port,
 			     .destination_port = frame->source_port,
 			     .tag = frame->tag };
@@ -264,9 +257,8 @@ static __always_inline int classify_marked(const enum frame_kind kind, struct xd
 		return XDP_DROP;
 	}
 	if (!frame->intact || !is_sent(stream) ||
-	    (frame->tag.connection >= plan.connections && !is_background(&frame->tag))) {
+	    (frame->tag.connection >= plan.connections && !is_background(&frame->tag)))
 		return DAMAGED + (is_sent(stream) ? stream : STREAMS);
-	}
 	/* Reactions belong to the stream of the frame that caused them. */
 	if (!(arriving(kind, side)->streams >> stream & 1)) {
 		translation = MISTRANSLATED; /* it returned to its sender */
@@ -276,7 +268,7 @@ static __always_inline int classify_marked(const enum frame_kind kind, struct xd
 		translation = RIGHT;
 	} else {
 		if (!plan.marks_tuples)
-			tuple_of(frame->tag.connection, t);
+			tuple_at(position(frame->tag.connection), t);
 		translation = side == RESPONDER ? outside_check(frame, t) : inside_check(frame, t);
 	}
 	if (translation == UNTRANSLATED) {

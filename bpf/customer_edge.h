@@ -72,12 +72,6 @@ static __always_inline struct address inside_source(__u64 position)
 				   : address_at(&plan.side[INITIATOR].own, position);
 }
 
-/* Upper half of the Initiator's address with this lower half. */
-static __always_inline __u64 inside_source_prefix(__u64 low)
-{
-	return plan.map_addresses ? map_prefix(low) : plan.side[INITIATOR].own.high;
-}
-
 /* The Initiator's address at a position, as the Responder writes it where it is known in advance. */
 static __always_inline struct address outside_source(__u64 position)
 {

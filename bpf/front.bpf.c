@@ -39,26 +39,16 @@ static __always_inline __u64 mixed(__u64 value)
 	return value ^ value >> 33;
 }
 
-/* Both ports as one number; 0 when the frame has none. Cards do not hash ICMP's identifiers either. */
-static __always_inline __u32 ports_of(__u8 protocol, const void *transport, const void *end)
-{
-	const struct udphdr *udp = transport; /* TCP has its ports at the same place */
-
-	if (protocol != IPPROTO_UDP && protocol != IPPROTO_TCP)
-		return 0;
-	return (const void *)(udp + 1) <= end ? (__u32)udp->source << 16 | udp->dest : 0;
-}
-
 static __always_inline __u64 packet_hash(const void *packet, const bool ipv6, const void *end)
 {
 	const struct iphdr *four = packet;
 	const struct ipv6hdr *six = packet;
-	const void *transport = packet + ip_octets(ipv6);
+	const struct udphdr *udp = packet + ip_octets(ipv6); /* TCP has its ports at the same place */
 	const __u32 *source = ipv6 ? (const void *)&six->saddr : &four->saddr, *destination = source + (ipv6 ? 4 : 1);
 	__u8 protocol;
 	__u64 hash = 0;
 
-	if (transport > end)
+	if ((const void *)udp > end)
 		return 0;
 	protocol = protocol_of(packet, ipv6);
 	/* Neighbour discovery (RFC 4861 section 6.1: hop limit 255) uses the first CPU, as ARP does. */
@@ -66,9 +56,13 @@ static __always_inline __u64 packet_hash(const void *packet, const bool ipv6, co
 		return 0;
 	for (int word = 0; word < (ipv6 ? 4 : 1); word++)
 		hash = mixed(hash ^ ((__u64)source[word] << 32 | destination[word]));
-	/* Later fragments have no ports, so all fragments of a datagram are hashed by address alone. */
-	if (ipv6 || (*(const __u8 *)packet == IPV4_PLAIN && !(four->frag_off & bpf_htons(IPV4_FRAGMENT))))
-		hash ^= ports_of(protocol, transport, end);
+	/*
+	 * Cards do not hash ICMP's identifiers either. Later fragments have no ports, so all fragments of a datagram
+	 * are hashed by address alone.
+	 */
+	if ((protocol == IPPROTO_UDP || protocol == IPPROTO_TCP) && (const void *)(udp + 1) <= end &&
+	    (ipv6 || (*(const __u8 *)packet == IPV4_PLAIN && !(four->frag_off & bpf_htons(IPV4_FRAGMENT)))))
+		hash ^= (__u32)udp->source << 16 | udp->dest;
 	return mixed(hash);
 }
 

@@ -87,10 +87,7 @@ static __always_inline int send_frame(const enum frame_kind kind, struct xdp_md 
 	return bpf_redirect_map(&ports, side, 0);
 }
 
-/*
- * Background traffic: native IPv6 between other hosts, which the device routes without state. Addresses and ports
- * follow from the random draw in tag.connection (RFC 4814 section 4), so the receiver can compute them.
- */
+/* Native IPv6 between other hosts, drawn (RFC 4814 section 4) by tag.connection, so the receiver can compute them. */
 static __always_inline void background_flow(struct flow *flow, const int side, __u32 connection)
 {
 	const volatile struct addresses *own = &plan.background[side].own, *other = &plan.background[!side].own;
@@ -103,21 +100,6 @@ static __always_inline void background_flow(struct flow *flow, const int side, _
 	flow->destination = address_at(other, (draw * other->count) >> CONNECTION_BITS);
 	flow->source_port = side == INITIATOR ? high : low;
 	flow->destination_port = side == INITIATOR ? low : high;
-}
-
-static __always_inline void initiator_flow(struct flow *flow, const struct ahead *ahead)
-{
-	struct tuple t;
-
-	tuple_at(ahead->position, &t);
-	flow->tag.mark = mark_for(RESPONDER, &t);
-	flow->tag.connection = ahead->connection;
-	flow->source = inside_source(t.source_address);
-	flow->destination = address_at(&plan.side[INITIATOR].other, t.destination_address);
-	if (plan.side[INITIATOR].outer)
-		flow->tunnel = map_address(customer_edge(t.source_address));
-	flow->source_port = t.source_port;
-	flow->destination_port = t.destination_port;
 }
 
 /* Whether a connection that the state table has was found for the Responder's frame, by further draws. */
@@ -134,31 +116,41 @@ static __noinline int drawn_again(struct ahead *ahead, __u64 number, __u32 strea
 }
 
 /*
- * The Responder sends only swapped four tuples from the state table (RFC 9693 section 4.7). In stateless trials it
- * draws any connection of the plan (RFC 4814 section 4). Returns 0 when no stored connection was found. With churn, the
- * frames of a connection that was not opened are counted as lost.
+ * Addresses, ports and tag of a connection's frame. The Responder sends only swapped four tuples from the state table
+ * (RFC 9693 section 4.7). In stateless trials it draws any connection of the plan (RFC 4814 section 4). Returns 0 when
+ * no stored connection was found. With churn, the frames of a connection that was not opened are counted as lost.
  */
-static __always_inline int responder_flow(struct flow *flow, struct ahead *ahead, __u64 number, __u32 stream)
+static __always_inline int connection_flow(struct flow *flow, struct ahead *ahead, __u64 number, __u32 stream,
+					   const int side)
 {
 	struct outside outside = {};
 	struct tuple t;
 
-	if (!plan.stateless && !learned(ahead->connection, &outside) &&
+	if (side == RESPONDER && !plan.stateless && !learned(ahead->connection, &outside) &&
 	    (plan.churn || plan.reading != READING_PSEUDORANDOM || !drawn_again(ahead, number, stream, &outside)))
 		return 0;
 	tuple_at(ahead->position, &t);
+	flow->tag.mark = mark_for(!side, &t);
+	flow->tag.connection = ahead->connection;
+	if (side == INITIATOR) {
+		flow->source = inside_source(t.source_address);
+		flow->destination = address_at(&plan.side[INITIATOR].other, t.destination_address);
+		if (plan.side[INITIATOR].outer)
+			flow->tunnel = map_address(customer_edge(t.source_address));
+		flow->source_port = t.source_port;
+		flow->destination_port = t.destination_port;
+		return 1;
+	}
 	if (plan.stateless) {
 		outside.address = outside_source(t.source_address);
 		outside.port = t.source_port;
 	}
-	flow->tag.mark = mark_for(INITIATOR, &t);
-	flow->tag.connection = ahead->connection;
 	flow->source = address_at(&plan.side[RESPONDER].own, t.destination_address);
-	flow->source_port = t.destination_port;
 	flow->destination = outside.address;
-	flow->destination_port = outside.port;
 	if (plan.side[RESPONDER].outer)
 		flow->tunnel = tunnel_of(outside.address, outside.port);
+	flow->source_port = t.destination_port;
+	flow->destination_port = outside.port;
 	return 1;
 }
 
@@ -200,10 +192,7 @@ static __always_inline void record_lag(struct sender *s, struct schedule *schedu
 	}
 }
 
-/*
- * Whether sending now would exceed the highest rate after a stall; an unlimited burst could overflow the ring in front
- * of the device. A stall during catching up starts it again, so its frames are not sent at once either.
- */
+/* Whether sending now would exceed the highest rate after a stall: a burst could overflow the device's ring. */
 static __always_inline bool exceeds_catch_up(struct sender *s, __u64 when)
 {
 	__u64 allowed;
@@ -217,17 +206,14 @@ static __always_inline bool exceeds_catch_up(struct sender *s, __u64 when)
 	allowed = s->behind_due_ns + (s->now_ns - s->behind_ns) * s->catch_up_percent / 100;
 	if (s->behind_ns && when > allowed)
 		return true;
-	if (!s->behind_ns || allowed - when > s->slack_ns) {
+	if (!s->behind_ns || allowed - when > s->slack_ns) { /* a stall during catching up starts it again */
 		s->behind_ns = s->now_ns;
 		s->behind_due_ns = when;
 	}
 	return false;
 }
 
-/*
- * Whether the next frame may leave now. While behind schedule, the clock is read once for the frames of a batch, which
- * leave together, unless frames contain their sending time.
- */
+/* Whether the next frame may leave. Behind schedule, the clock is read once a batch, unless frames carry their time. */
 static __always_inline bool due(struct sender *s, struct schedule *schedule)
 {
 	__u64 when = schedule->next_due >> DUE_FRACTION;
@@ -260,10 +246,11 @@ static __always_inline void schedule_next(struct schedule *schedule, __u64 next)
 }
 
 static __always_inline int send_as(const enum frame_kind kind, struct xdp_md *ctx, struct schedule *schedule,
-				   const int side, const volatile struct side_plan *here,
-				   const volatile struct form *form, const struct flow *flow)
+				   const int side, const bool background, const struct flow *flow)
 {
-	bool background = is_background(&flow->tag);
+	const volatile struct message *message = &plan.messages[message_number(kind, side)];
+	const volatile struct side_plan *here = background ? &plan.background[side] : &plan.side[side];
+	const volatile struct form *form = background ? &plan.background_form : &message->form[side];
 	__u32 size = size_of(kind, &flow->tag);
 
 	schedule->made++;
@@ -275,63 +262,44 @@ static __always_inline int send_as(const enum frame_kind kind, struct xdp_md *ct
 			  length_of(size, &flow->tag, form, background ? BACKGROUND_LINK : side), flow);
 }
 
-static __always_inline int send_message(const enum frame_kind kind, struct xdp_md *ctx, struct schedule *schedule,
-					const int side, const struct flow *flow)
-{
-	const volatile struct message *message = &plan.messages[message_number(kind, side)];
-
-	return send_as(kind, ctx, schedule, side, &plan.side[side], &message->form[side], flow);
-}
-
 static __always_inline int send(const enum transport_kind transport, struct xdp_md *ctx, struct schedule *schedule,
 				const int side, __u32 stream, __u64 now, struct flow *flow)
 {
-	if (transport == TRANSPORT_TCP) {
-		flow->stamps[0] = tcp_stamp(side, now);
-		if (stream == PHASE1)
-			return send_message(FRAME_SYN, ctx, schedule, side, flow);
-		flow->stamps[1] = tcp_stamp(!side, now);
-		if (side == RESPONDER && tcp_message(FRAME_SYN_ACK)->streams & 1 << PHASE2_RESPONDER)
-			return send_message(FRAME_SYN_ACK, ctx, schedule, side, flow);
-		if (closes(stream))
-			return send_message(FRAME_FIN, ctx, schedule, side, flow);
-		return send_message(side == INITIATOR ? FRAME_DATA_UP : FRAME_DATA_DOWN, ctx, schedule, side, flow);
-	}
-	return send_message(datagram_of(transport), ctx, schedule, side, flow);
+	if (transport != TRANSPORT_TCP)
+		return send_as(datagram_of(transport), ctx, schedule, side, false, flow);
+	flow->stamps[0] = tcp_stamp(side, now);
+	if (stream == PHASE1)
+		return send_as(FRAME_SYN, ctx, schedule, side, false, flow);
+	flow->stamps[1] = tcp_stamp(!side, now);
+	if (side == RESPONDER && tcp_message(FRAME_SYN_ACK)->streams & 1 << PHASE2_RESPONDER)
+		return send_as(FRAME_SYN_ACK, ctx, schedule, side, false, flow);
+	if (closes(stream))
+		return send_as(FRAME_FIN, ctx, schedule, side, false, flow);
+	return send_as(side == INITIATOR ? FRAME_DATA_UP : FRAME_DATA_DOWN, ctx, schedule, side, false, flow);
 }
 
-/* Whether the group of this frame of phase 2 has not begun. */
-static __always_inline bool not_begun(__u64 number, const int side)
-{
-	__u32 groups = plan.modifiers.groups;
-
-	return groups && number < number % groups * plan.modifiers.group_frames[side];
-}
+enum purpose { BEFORE_ITS_GROUP, BROADCAST, BACKGROUND, FOREGROUND };
 
 /*
- * The number of a frame of phase 2 among those of its group, which decides what it is: by its own number, all frames of
- * some groups could be of one kind. Groups are ahead of each other, so that their broadcasts do not follow each other.
+ * What a frame of phase 2 is for. Its turn decides, its number among those of its group: by its own number, all frames
+ * of some groups could be of one kind. Groups are ahead of each other, so that their broadcasts do not follow each
+ * other.
  */
-static __always_inline __u64 turn_of(__u64 number)
+static __always_inline enum purpose purpose_of(__u64 number, const int side)
 {
-	__u32 groups = plan.modifiers.groups;
+	__u64 turn = number, group, groups = plan.modifiers.groups, every = plan.modifiers.broadcast_every;
 
-	return groups ? number / groups + (number % groups * plan.modifiers.stagger >> 32) : number;
-}
-
-static __always_inline bool is_broadcast(__u64 turn)
-{
-	__u64 every = plan.modifiers.broadcast_every;
-
-	return every && turn % every == every - 1;
-}
-
-/* Whether this turn, which is no broadcast, is background: it counts those that are none. */
-static __always_inline bool in_background(__u64 turn)
-{
-	if (plan.modifiers.broadcast_every)
-		turn -= turn / plan.modifiers.broadcast_every;
-	return turn % plan.mix_of >= plan.mix_foreground;
+	if (groups) {
+		group = number % groups;
+		if (number < group * plan.modifiers.group_frames[side])
+			return BEFORE_ITS_GROUP;
+		turn = number / groups + (group * plan.modifiers.stagger >> 32);
+	}
+	if (every && turn % every == every - 1)
+		return BROADCAST;
+	if (every)
+		turn -= turn / every;
+	return plan.mixed && turn % plan.mix_of >= plan.mix_foreground ? BACKGROUND : FOREGROUND;
 }
 
 /* In place of a test frame: from an own address to all, for the discard port (RFC 863), so that nobody forwards it. */
@@ -357,35 +325,31 @@ static __always_inline int send_next(const enum transport_kind transport, struct
 	struct flow flow = {};
 	__u64 taken = schedule->made + schedule->skipped, at = schedule->first + taken, number, stamp;
 	__u32 stream = schedule->stream;
-	struct ahead *ahead;
+	enum purpose purpose;
 
 	if (!due(s, schedule))
 		return XDP_DROP;
 	schedule_next(schedule, taken + 1);
 	number = at * s->senders + s->number;
-	if (stream != PHASE1) {
-		if (not_begun(number, side)) {
-			schedule->skipped++;
-			schedule->aside++;
-			return XDP_DROP;
-		}
-		if (is_broadcast(turn_of(number)))
-			return send_broadcast(ctx, schedule, side);
+	purpose = stream == PHASE1 ? FOREGROUND : purpose_of(number, side);
+	if (purpose == BEFORE_ITS_GROUP) {
+		schedule->skipped++;
+		schedule->aside++;
+		return XDP_DROP;
 	}
+	if (purpose == BROADCAST)
+		return send_broadcast(ctx, schedule, side);
 	stamp = s->start_ns + s->now_ns;
 	/* Openings continue the sequence of phase 1. */
 	flow.tag.sequence = plan.churn && stream == PHASE1 ? at : schedule->made;
 	flow.tag.kind = stream | s->number << STREAM_BITS;
 	set_sent(&flow.tag, stamp);
-	if (plan.mixed && stream != PHASE1 && in_background(turn_of(number))) {
+	if (purpose == BACKGROUND) {
 		background_flow(&flow, side,
 				BACKGROUND_FRAME | draw(number, plan.draw_key ^ 0x7f4a7c15, BACKGROUND_FRAME));
-		return send_as(FRAME_UDP, ctx, schedule, side, &plan.background[side], &plan.background_form, &flow);
+		return send_as(FRAME_UDP, ctx, schedule, side, true, &flow);
 	}
-	ahead = ahead_of(s, schedule, at, side);
-	if (side == INITIATOR) {
-		initiator_flow(&flow, ahead);
-	} else if (!responder_flow(&flow, ahead, number, stream)) {
+	if (!connection_flow(&flow, ahead_of(s, schedule, at, side), number, stream, side)) {
 		schedule->skipped++;
 		return XDP_DROP;
 	}
@@ -418,15 +382,12 @@ static __always_inline int generate(const enum transport_kind transport, struct 
 	__u32 zero = 0;
 	struct sender *s = bpf_map_lookup_elem(&senders, &zero);
 	struct schedule *initiator, *responder;
-	bool initiator_done, responder_done;
 
 	if (!s || !s->active || control.stop)
 		return XDP_DROP;
 	initiator = initiators(s);
 	responder = &s->schedule[RESPONDER];
-	initiator_done = finished(initiator);
-	responder_done = finished(responder);
-	if (initiator_done && responder_done) {
+	if (finished(initiator) && finished(responder)) {
 		/*
 		 * The frames of a batch leave when it ends. In placement `shared` the device processes them before the
 		 * next batch begins. So after another `batch` runs, the last frame has been processed.
@@ -439,7 +400,7 @@ static __always_inline int generate(const enum transport_kind transport, struct 
 		control.done[s->number & (MAX_SENDERS - 1)] = 1;
 		return XDP_DROP;
 	}
-	if (!responder_done && (initiator_done || responder->next_due < initiator->next_due))
+	if (!finished(responder) && (finished(initiator) || responder->next_due < initiator->next_due))
 		return send_next(transport, ctx, s, responder, RESPONDER);
 	return send_next(transport, ctx, s, initiator, INITIATOR);
 }
@@ -451,10 +412,7 @@ static __always_inline int generate(const enum transport_kind transport, struct 
 	}
 TRANSPORTS(GENERATOR)
 
-/*
- * The generator of the self-test and of the redirect floor: the cost of the kernel's own path, with frames that are
- * neither written nor read, the lower bound for any tester that sends live frames. Its receiver is receive_nothing.
- */
+/* Generator of the self-test and the redirect floor: the kernel's own path, with frames neither written nor read. */
 SEC("xdp")
 int redirect_only(struct xdp_md *ctx)
 {

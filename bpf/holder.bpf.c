@@ -7,7 +7,6 @@
 
 #define MOST_OCTETS 4080 /* a record is one page; longer than any frame of the tester */
 
-/* A received frame. */
 struct held_frame {
 	__u64 received_ns; /* CLOCK_MONOTONIC */
 	__u32 interface;   /* index of the receiving interface */

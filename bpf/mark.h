@@ -45,14 +45,12 @@ static __always_inline __u32 mark_for(const int side, const struct tuple *t)
 }
 
 /*
- * The seal of a tag: a keyed hash of all its fields except the mark. In a frame the mark is combined with the seal by
- * exclusive or, so a device that changes index, sequence number, stream, sender or sending time must also know the new
- * seal. This function combines them, and separates them again.
+ * Combines the mark with the seal of its tag by exclusive or, and separates them again. The seal is a keyed hash of all
+ * other fields, so a device that changes index, number, stream, sender or sending time must also know the new one.
  *
- * The hash is a sum of two words times keys, then a shift and another product (multiply, xorshift, multiply). The keys
- * are random, differ between trials, and are only in these programs' read-only data. Two steps of multiplication are
- * not linear together, so differences between frames do not result in differences between seals. It is not a
- * cryptographic hash: it has to be computed for each frame in about a nanosecond.
+ * The keys are random, differ between trials, and are only in these programs' read-only data. Two steps of
+ * multiplication are not linear together, so differences between frames do not result in differences between seals. It
+ * is not a cryptographic hash: it has to be computed for each frame in about a nanosecond.
  */
 static __always_inline __u32 sealed_mark(const struct tag *tag)
 {

@@ -2,8 +2,7 @@
 /*
  * Frames that are no test frames. ARP (RFC 826) and neighbour discovery (RFC 4861) are answered for the tester's
  * addresses, so that no static entries are needed. Counted are frames for the tester in another form than that of test
- * frames: fragments, frames with other VLAN tags or without the checksum that IPv6 requires, and ICMP errors about
- * frames that the port has sent. Only frames that would otherwise be damaged or foreign come here.
+ * frames, and ICMP errors about sent ones. Only frames that would otherwise be damaged or foreign come here.
  */
 #pragma once
 
@@ -55,15 +54,12 @@ static __always_inline int answer_arp(struct xdp_md *ctx, const volatile struct 
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct arp4 *f = data + side->tagged;
-	struct address target = {};
 	__be32 asked;
 
-	if ((void *)(f + 1) > end || f->operation != bpf_htons(ARPOP_REQUEST) || side->link != FAMILY_IPV4)
+	if ((void *)(f + 1) > end || f->operation != bpf_htons(ARPOP_REQUEST) || side->link != FAMILY_IPV4 ||
+	    !in_range(&side->neighbours, address4(f->target)))
 		return 0;
 	asked = f->target;
-	target.low = bpf_ntohl(asked);
-	if (!in_range(&side->neighbours, target))
-		return 0;
 	send_to(data, f->sender_mac, side);
 	f->operation = bpf_htons(ARPOP_REPLY);
 	copy_mac(f->target_mac, f->sender_mac);
@@ -120,17 +116,11 @@ static __always_inline bool is_own(struct address address, const int side)
 	return in_range(&plan.side[side].own, address);
 }
 
-static __always_inline void saw_too_big(struct oddities *odd, __u32 mtu)
-{
-	odd->too_big++;
-	if (mtu && (!odd->path_mtu || mtu < odd->path_mtu))
-		odd->path_mtu = mtu;
-}
-
 static __always_inline bool count_error(void *icmp, void *end, struct oddities *odd, const bool ipv6, const int side)
 {
 	const void *quoted = icmp + 8;
 	__u8 type, code;
+	__u32 mtu;
 
 	if (quoted + ip_octets(ipv6) > end)
 		return false;
@@ -139,10 +129,14 @@ static __always_inline bool count_error(void *icmp, void *end, struct oddities *
 	if ((ipv6 ? type < 1 || type > 4 : type != 3 && type != 11 && type != 12) ||
 	    !is_own(source_of(quoted, ipv6), side))
 		return false;
-	if (ipv6 ? type == 2 : type == 3 && code == 4)
-		saw_too_big(odd, ipv6 ? bpf_ntohl(*(__be32 *)(icmp + 4)) : bpf_ntohs(*(__be16 *)(icmp + 6)));
-	else
+	if (ipv6 ? type != 2 : type != 3 || code != 4) {
 		odd->errors++;
+		return true;
+	}
+	odd->too_big++;
+	mtu = ipv6 ? bpf_ntohl(*(__be32 *)(icmp + 4)) : bpf_ntohs(*(__be16 *)(icmp + 6));
+	if (mtu && (!odd->path_mtu || mtu < odd->path_mtu))
+		odd->path_mtu = mtu;
 	return true;
 }
 
@@ -183,12 +177,9 @@ static __always_inline bool count_odd(struct xdp_md *ctx, struct oddities *odd, 
 
 	if (data + ETH_HLEN + MOST_VLANS * VLAN_OCTETS > end)
 		return false;
-	protocol = ether_type(data);
-	for (int at = 0; at < MOST_VLANS && is_vlan(protocol); at++) {
+	for (; octets < MOST_VLANS * VLAN_OCTETS && is_vlan(ether_type(data)); octets += VLAN_OCTETS)
 		data += VLAN_OCTETS;
-		octets += VLAN_OCTETS;
-		protocol = ether_type(data);
-	}
+	protocol = ether_type(data);
 	tags = octets < plan.side[side].tagged ? TOO_FEW_TAGS : octets && !right ? OTHER_TAGS : RIGHT_TAGS;
 	data += ETH_HLEN;
 	if (protocol == ip_type(false))

@@ -8,7 +8,7 @@
 /* A received test frame, both families. */
 struct received_frame {
 	struct address source, destination;
-	struct address tunnel_source, tunnel_destination; /* where the frame is in a tunnel */
+	struct address tunnel, relay; /* ends of its tunnel, where it is in one: the customer edge's and the other */
 	__u16 source_port, destination_port;
 	__u32 stamps[2]; /* TCP: time stamp, and echo of the peer's */
 	struct tag tag;
@@ -18,10 +18,7 @@ struct received_frame {
 	bool unchecked; /* over IPv6 without a checksum, and taken for intact */
 };
 
-/*
- * Checksum sum of `octets` octets after the tag; the caller has checked that the frame has them. A call takes longer
- * than the sum of a few words.
- */
+/* Checksum sum of octets after the tag, all of them in the frame. A call takes longer than the sum of a few words. */
 static __always_inline __u64 received_sum(__u8 *from, int octets)
 {
 	int whole = octets & ~3, at = 0;
@@ -50,10 +47,7 @@ static __always_inline bool may_add(const enum frame_kind kind)
 	return kind == FRAME_UDP && plan.handed_on == HAND_ALL;
 }
 
-/*
- * Octets after the answer of a server, at most MOST_MORE: it may add records in the authority and additional sections
- * (RFC 1035 section 4.1). `octets` are those of the frame's packet beyond the plan's message.
- */
+/* Those of `octets` beyond the plan's message that are records that a server added (RFC 1035 section 4.1). */
 static __always_inline int added_octets(const enum frame_kind kind, int octets)
 {
 	if (!may_add(kind))
@@ -139,8 +133,8 @@ static __always_inline bool parse(const enum frame_kind kind, const bool ipv6, v
 	parse_transport(kind, frame, header, form, lettered);
 	octets = length_of(frame->size, &frame->tag, form, link)->octets - outer;
 	if (outer) {
-		frame->tunnel_source = source_of(tunnel, true);
-		frame->tunnel_destination = destination_of(tunnel, true);
+		frame->tunnel = link == INITIATOR ? destination_of(tunnel, true) : source_of(tunnel, true);
+		frame->relay = link == INITIATOR ? source_of(tunnel, true) : destination_of(tunnel, true);
 	}
 	frame->source = source_of(ip, ipv6);
 	frame->destination = destination_of(ip, ipv6);

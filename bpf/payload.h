@@ -174,11 +174,20 @@ static __always_inline __u64 put_letters(void *to, const struct tag *tag, const 
 	return (sum << 8) + identifier_of(tag) + (plan.aaaa_below ? content->other_sum & others : 0);
 }
 
-static __always_inline __u64 put_plain(void *to, const struct tag *tag, int octets)
+/* Returns the checksum sum of what form->transport_sum lacks. The caller has checked that the frame has the octets. */
+static __always_inline __u64 put_payload(const enum frame_kind kind, void *to, const struct tag *tag,
+					 const volatile struct form *form, int octets)
 {
 	const __u32 *from = (const void *)tag;
-	__u32 *words = to, mark = sealed_mark(tag);
+	__u32 *words = to, mark;
 
+	if (is_untagged(kind)) {
+		fill_padding(to, octets);
+		return 0;
+	}
+	if (kind == FRAME_UDP && form->lettered)
+		return put_letters(to, tag, &form->content, octets);
+	mark = sealed_mark(tag);
 	words[0] = mark;
 	words[1] = from[1];
 	words[2] = from[2];
@@ -186,18 +195,6 @@ static __always_inline __u64 put_plain(void *to, const struct tag *tag, int octe
 	*(__u16 *)(words + 4) = tag->sent_high;
 	fill_padding(to + TAG_OCTETS, octets - TAG_OCTETS);
 	return (__u64)mark + from[1] + from[2] + from[3] + tag->sent_high;
-}
-
-/* Returns the checksum sum of what form->transport_sum lacks. The caller has checked that the frame has the octets. */
-static __always_inline __u64 put_payload(const enum frame_kind kind, void *to, const struct tag *tag,
-					 const volatile struct form *form, int octets)
-{
-	if (is_untagged(kind)) {
-		fill_padding(to, octets);
-		return 0;
-	}
-	return kind == FRAME_UDP && form->lettered ? put_letters(to, tag, &form->content, octets)
-						   : put_plain(to, tag, octets);
 }
 
 /* A name in another form results in mark 0, which no trial has. The caller has checked that the letters are there. */

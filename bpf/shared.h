@@ -58,9 +58,8 @@ enum sign { NOT_NEGATIVE = 0, NEGATIVE = 1, SIGNS = 2 };
 enum transport_kind { TRANSPORT_UDP = 0, TRANSPORT_ICMP = 1, TRANSPORT_TCP = 2 };
 
 /*
- * Kinds of test frames. The kinds of TCP are the messages of a connection: FRAME_SYN to FRAME_LAST_ACK are in their
- * order. The Initiator sends the even ones, and the Responder sends the odd ones. FRAME_ACK may contain a request, and
- * FRAME_FIN may be a reset.
+ * Kinds of test frames. FRAME_SYN to FRAME_LAST_ACK are the messages of a TCP connection in their order. The Initiator
+ * sends the even ones, the Responder the odd ones. FRAME_ACK may contain a request, and FRAME_FIN may be a reset.
  */
 enum frame_kind {
 	FRAME_UDP = 0,
@@ -102,7 +101,6 @@ struct divisor {
 	__u64 by;
 	__u64 magic;
 	__u32 shift;
-	__u32 unused;
 };
 
 /* Set in tag.connection of background frames, whose other bits hold their random draw. Indexes are below it. */
@@ -149,7 +147,6 @@ struct content {
 /* What depends on the length of frames. The checksum sums are of the octets that are equal in all of them. */
 struct length {
 	__u32 octets;
-	__u32 unused;
 	__u64 ip_sum;	     /* IPv4 header without addresses */
 	__u64 transport_sum; /* pseudo header without addresses, transport header without ports, rest of payload */
 };
@@ -218,7 +215,6 @@ struct customer_edges {
 	__u32 psid_length;  /* bits, k */
 	__u32 suffix_shift; /* of the embedded address bits in the upper half */
 	__u32 tested;	    /* 1: the device is the edges; edge i is that of the Initiator's address i */
-	__u32 unused;
 };
 
 /* Conditions of phase 2 beside its rates; all zero: none. */
@@ -360,7 +356,6 @@ struct schedule {
 	__u64 last_ns;		 /* since start; time of the last frame */
 	__u64 sized[MOST_SIZES]; /* part of made, by size */
 	enum stream stream;
-	__u32 unused;
 	__u64 group; /* 1 + number of the FRAMES_AHEAD frames that `ahead` has; 0: none */
 	struct ahead ahead[FRAMES_AHEAD];
 };
@@ -377,8 +372,7 @@ struct sender {
 	__u32 number;
 	__u32 senders;
 	__u32 active;
-	__u32 idle; /* program runs since the last frame */
-	__u32 unused;
+	__u32 idle;		/* program runs since the last frame */
 	__u64 catch_up_percent; /* highest rate after a stall, in % of the rate; 0 = unlimited */
 	__u64 slack_ns;		/* lag that is made up without that limit */
 	/* Start of catching up, and due time of the frame sent then; 0 = not catching up. */

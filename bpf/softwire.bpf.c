@@ -22,11 +22,7 @@
 /* Since Linux 6.3; missing in the headers of older systems. */
 #define ADJ_ROOM_DECAP_L3_IPV4 (1ULL << 7)
 
-enum technology {
-	MAP_E = 0,
-	MAP_T = 1,
-	LW4O6 = 2,
-};
+enum technology { MAP_E = 0, MAP_T = 1, LW4O6 = 2 };
 
 /* Set by natgauge-softwire before loading. Lengths in bits. */
 const volatile struct softwire {
@@ -95,30 +91,8 @@ struct flow {
 	__u16 source_port; /* of ICMP echo both are the identifier, RFC 7597 section 8.2 */
 	__u16 destination_port;
 	__u8 protocol; /* its IPv4 number */
-	__u8 icmp_type;
+	bool request;  /* ICMP echo */
 };
-
-/* PSID of a port (RFC 7597 section 5.1); -1 for ports whose offset bits are 0, which are in no set. */
-static __always_inline __s32 psid_of(__u16 port)
-{
-	__u32 a = softwire.psid_offset & 15, k = softwire.psid_length & 31;
-
-	if (a && !((__u32)port >> (16 - a)))
-		return -1;
-	return ((__u32)port >> ((16 - a - k) & 31)) & ((1U << k) - 1);
-}
-
-/* Set `out` to the subscriber's IPv6 address (RFC 7597 sections 5.2 and 6); false if the rule does not apply. */
-static __always_inline bool map_address(__u32 address, __u32 psid, struct address *out)
-{
-	__u64 bits = (__u64)(address & ~softwire.mask4) << (softwire.psid_length & 31) | psid;
-
-	if ((address & softwire.mask4) != softwire.prefix4)
-		return false;
-	out->high = softwire.prefix6 | (softwire.ea_length ? bits << (softwire.ea_shift & 63) : 0);
-	out->low = (__u64)address << 16 | psid;
-	return true;
-}
 
 /* By its members: in a copy of a struct of constants clang may find the zeros of the source. */
 static __always_inline struct address relay(void)
@@ -148,21 +122,27 @@ static __always_inline __u32 extracted(struct address a)
 	return softwire.relay_length == 96 ? a.low : a.high << left | a.low >> ((56 - left) & 63);
 }
 
-/* Set `out` to the IPv6 address of the flow's subscriber, its source or destination. Returns 0, or the verdict. */
+/*
+ * Set `out` to the IPv6 address of the flow's subscriber, its source or destination (RFC 7597 sections 5 and 6).
+ * Returns 0, or the verdict: ports whose offset bits are 0 are in no set.
+ */
 static __always_inline int find_subscriber(const struct flow *flow, bool is_source, struct address *out)
 {
-	__s32 psid = psid_of(is_source ? flow->source_port : flow->destination_port);
-	struct binding_key key = { .address = is_source ? flow->source : flow->destination, .psid = psid };
-	const struct address *bound;
+	__u32 a = softwire.psid_offset & 15, k = softwire.psid_length & 31;
+	__u32 port = is_source ? flow->source_port : flow->destination_port;
+	struct binding_key key = { .address = is_source ? flow->source : flow->destination,
+				   .psid = port >> ((16 - a - k) & 31) & ((1U << k) - 1) };
+	__u64 bits = (__u64)(key.address & ~softwire.mask4) << k | key.psid;
+	struct address mapped = { .high = softwire.prefix6 |
+					  (softwire.ea_length ? bits << (softwire.ea_shift & 63) : 0),
+				  .low = (__u64)key.address << 16 | key.psid };
+	const struct address *found = (key.address & softwire.mask4) == softwire.prefix4 ? &mapped : NULL;
 
-	if (psid < 0)
+	if (softwire.technology == LW4O6)
+		found = bpf_map_lookup_elem(&bindings, &key);
+	if (!found || (a && !(port >> (16 - a))))
 		return DROP(no_subscriber);
-	if (softwire.technology != LW4O6)
-		return map_address(key.address, psid, out) ? 0 : DROP(no_subscriber);
-	bound = bpf_map_lookup_elem(&bindings, &key);
-	if (!bound)
-		return DROP(no_subscriber);
-	*out = *bound;
+	*out = *found;
 	return 0;
 }
 
@@ -170,6 +150,7 @@ static __always_inline int find_subscriber(const struct flow *flow, bool is_sour
 static __always_inline bool load_ports(struct __sk_buff *skb, __u32 at, struct flow *flow, const bool ipv6)
 {
 	__be16 words[4];
+	__u8 type;
 
 	if (flow->protocol == IPPROTO_UDP || flow->protocol == IPPROTO_TCP) {
 		if (bpf_skb_load_bytes(skb, at, words, 4))
@@ -180,11 +161,11 @@ static __always_inline bool load_ports(struct __sk_buff *skb, __u32 at, struct f
 	}
 	if (flow->protocol != IPPROTO_ICMP || bpf_skb_load_bytes(skb, at, words, sizeof(words)))
 		return false;
-	flow->icmp_type = *(const __u8 *)words;
+	type = *(const __u8 *)words;
 	flow->source_port = bpf_ntohs(words[2]);
 	flow->destination_port = flow->source_port;
-	return flow->icmp_type == (ipv6 ? ICMPV6_ECHO_REQUEST : ICMP_ECHO) ||
-	       flow->icmp_type == (ipv6 ? ICMPV6_ECHO_REPLY : ICMP_ECHOREPLY);
+	flow->request = type == (ipv6 ? ICMPV6_ECHO_REQUEST : ICMP_ECHO);
+	return flow->request || type == (ipv6 ? ICMPV6_ECHO_REPLY : ICMP_ECHOREPLY);
 }
 
 /* Read the IPv4 header, outer or inner, at offset `at`. Returns 0, or the verdict for a frame without usable ports. */
@@ -242,10 +223,7 @@ static __always_inline int wrap(struct __sk_buff *skb, const struct iphdr *ip, s
 	return COUNTED(wrapped, TC_ACT_OK);
 }
 
-/*
- * What differs between the families in the checksum of a transport: for UDP and TCP the addresses. ICMPv6 has the whole
- * pseudo header in it, and ICMP none; their types differ, too.
- */
+/* What the checksum covers in one family only: the addresses; of ICMP the type, and IPv6's whole pseudo header. */
 struct covered {
 	struct in6_addr source, destination;
 	__be32 octets, next;
@@ -254,12 +232,11 @@ struct covered {
 
 /* Put the other family's header in place of that of a packet, and correct the ICMP type and the checksum behind it. */
 static __always_inline int translate(struct __sk_buff *skb, const struct iphdr *ip, const struct ipv6hdr *ip6,
-				     __u8 icmp_type, const bool to_ipv6)
+				     bool request, const bool to_ipv6)
 {
 	const __u32 octets = to_ipv6 ? sizeof(*ip6) : sizeof(*ip), transport = ETH_HLEN + octets;
 	const __u16 ethertype = to_ipv6 ? ETH_P_IPV6 : ETH_P_IP;
 	bool icmp = ip->protocol == IPPROTO_ICMP, udp = ip->protocol == IPPROTO_UDP;
-	bool request = icmp_type == (to_ipv6 ? ICMP_ECHO : ICMPV6_ECHO_REQUEST);
 	__u8 type4 = request ? ICMP_ECHO : ICMP_ECHOREPLY, type6 = request ? ICMPV6_ECHO_REQUEST : ICMPV6_ECHO_REPLY;
 	struct covered four = {}, six = { .source = ip6->saddr, .destination = ip6->daddr };
 	__u32 check = transport + (udp ? offsetof(struct udphdr, check) : offsetof(struct tcphdr, check));
@@ -302,7 +279,7 @@ static __always_inline int translate_to_6(struct __sk_buff *skb, const struct ip
 		if (!check)
 			return DROP(no_checksum);
 	}
-	return translate(skb, ip, &ip6, flow->icmp_type, true);
+	return translate(skb, ip, &ip6, flow->request, true);
 }
 
 static __always_inline int translate_to_4(struct __sk_buff *skb, const struct ipv6hdr *ip6, const struct flow *flow)
@@ -321,7 +298,7 @@ static __always_inline int translate_to_4(struct __sk_buff *skb, const struct ip
 			    .daddr = bpf_htonl(flow->destination) };
 
 	ip.check = ~fold(sum_words(&ip, sizeof(ip)));
-	return translate(skb, &ip, ip6, flow->icmp_type, false);
+	return translate(skb, &ip, ip6, flow->request, false);
 }
 
 /* Outgoing IPv4: the subscriber is the source at the customer's end, the destination at the provider's. */

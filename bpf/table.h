@@ -49,10 +49,7 @@ static __always_inline int learned(__u64 connection, struct outside *outside)
 
 enum learning { LEARNED_NOTHING = 0, LEARNED_NEW, LEARNED_OTHER };
 
-/*
- * Store a connection's outside source. An unchanged entry is not written, so its cache line stays clean. Only the frame
- * that opens a connection takes the entry of one that has left.
- */
+/* Store a connection's outside source. An unchanged entry is not written, so its cache line stays clean. */
 static __always_inline enum learning learn(__u64 connection, struct address address, __u16 port, bool opens)
 {
 	__u64 *e = entry(connection);
@@ -63,6 +60,7 @@ static __always_inline enum learning learn(__u64 connection, struct address addr
 		return LEARNED_NOTHING;
 	old = *e;
 	other = plan.churn && (old ^ word) >> 48;
+	/* Only the frame that opens a connection takes the entry of one that has left. */
 	if (other && !opens)
 		return LEARNED_NOTHING;
 	if (plan.side[RESPONDER].family == FAMILY_IPV4) {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * TCP (RFC 9293) without a stack: both sequence numbers of a connection follow from its index, so nothing is stored.
- * Segments that open a connection, use it for a request and a response, or close it have no tag. The Initiator's
- * initial sequence number contains the index. The time stamp (RFC 7323) of the first segment contains its sending time,
- * and all reactions repeat this time stamp. Segments of data in phase 2 have a tag, as UDP's have, and always the first
- * octets of the connection, so they are within the window.
+ * Segments of data in phase 2 have a tag, and always the first octets of the connection, so they are within the window.
+ * The others have none: the Initiator's initial sequence number contains the index, and the time stamp (RFC 7323) of
+ * the first segment, which all reactions repeat, its sending time.
  */
 #pragma once
 
@@ -13,11 +12,6 @@
 #define TCP_FLAGS_WORD	   3
 #define TCP_CHECKSUM	   4
 #define TCP_STAMP_SHIFT	   10 /* a tick of the time stamps is 1024 ns, as of Linux's option for microseconds */
-
-/* A frame's position in the two streams of octets. */
-struct tcp_numbers {
-	__u32 sequence, acknowledgment;
-};
 
 /* A permutation of all 32-bit numbers: steps of MurmurHash3's finalizer, each of which has an inverse. */
 static __always_inline __u32 scrambled(__u32 x, __u32 key)
@@ -67,28 +61,27 @@ static __always_inline __u32 tcp_stamp(const int side, __u64 ns)
 	return tcp_key(side) + (__u32)(ns >> TCP_STAMP_SHIFT);
 }
 
-static __always_inline struct tcp_numbers tcp_numbers_of(const enum frame_kind kind, __u32 connection)
+/* Set both numbers of a segment, as in a frame. */
+static __always_inline void find_numbers(const enum frame_kind kind, __u32 connection, __be32 *sequence,
+					 __be32 *acknowledgment)
 {
 	const volatile struct message *message = tcp_message(kind);
 	__u32 initiator = scrambled(connection, tcp_key(INITIATOR));
 	__u32 responder = scrambled(initiator, tcp_key(RESPONDER));
 	bool up = tcp_sender(kind) == INITIATOR;
 
-	return (struct tcp_numbers){
-		(up ? initiator : responder) + message->sequence,
-		kind == FRAME_SYN ? 0 : (up ? responder : initiator) + message->acknowledgment,
-	};
+	*sequence = bpf_htonl((up ? initiator : responder) + message->sequence);
+	*acknowledgment = kind == FRAME_SYN ? 0 : bpf_htonl((up ? responder : initiator) + message->acknowledgment);
 }
 
 /* `sum`: of pseudo header and payload; `stamps`: the sender's time stamp, and the echo of its peer's. */
 static __always_inline void put_tcp(const enum frame_kind kind, __be32 *to, const volatile struct form *form,
 				    __u32 ports, __u32 connection, const __u32 *stamps, __u64 sum)
 {
-	struct tcp_numbers numbers = tcp_numbers_of(kind, connection);
 	const int stamp = tcp_stamp_word(kind);
-	__be32 sequence = bpf_htonl(numbers.sequence), acknowledgment = bpf_htonl(numbers.acknowledgment);
-	__be32 own = bpf_htonl(stamps[0]), echo = bpf_htonl(stamps[1]);
+	__be32 own = bpf_htonl(stamps[0]), echo = bpf_htonl(stamps[1]), sequence, acknowledgment;
 
+	find_numbers(kind, connection, &sequence, &acknowledgment);
 	sum += (__u64)ports + sequence + acknowledgment + own + echo;
 	to[0] = ports;
 	to[TCP_SEQUENCE] = sequence;
@@ -127,10 +120,10 @@ static __always_inline void parse_untagged(const enum frame_kind kind, struct ta
 
 static __always_inline bool tcp_numbers_match(const enum frame_kind kind, const __be32 *from, __u32 connection)
 {
-	struct tcp_numbers right = tcp_numbers_of(kind, connection);
+	__be32 sequence, acknowledgment;
 
-	return bpf_ntohl(from[TCP_SEQUENCE]) == right.sequence &&
-	       bpf_ntohl(from[TCP_ACKNOWLEDGMENT]) == right.acknowledgment;
+	find_numbers(kind, connection, &sequence, &acknowledgment);
+	return from[TCP_SEQUENCE] == sequence && from[TCP_ACKNOWLEDGMENT] == acknowledgment;
 }
 
 /* The last ACK and the third segment can have the same flags. Whether the numbers are those of the last ACK. */

@@ -75,10 +75,7 @@ NUMBERED(ARRAY, recents, STREAMS *MAX_SENDERS, struct recent);
 #include "others.h"
 #include "classify.h"
 
-/*
- * Counts frames that the ports accept. The generator gets no error for a full ring, a missing queue or a peer that does
- * not receive, so its own count is not the number of offered frames.
- */
+/* Offered frames are counted here: a sender gets no error for a full ring, a missing queue or a deaf peer. */
 struct net___offered {
 	struct {
 		unsigned int inum;

@@ -24,9 +24,8 @@ struct flow {
 };
 
 /*
- * The identifier of ICMP echo (RFC 792, RFC 4443 section 4) is the Initiator's port, which a NAT translates (RFC 5508
- * section 3), and the sequence number is the Responder's. A request has the identifier of its source, a reply that of
- * its destination. Identifier and sequence number for both ports, and the other way round.
+ * Identifier and sequence number of ICMP echo for source and destination port, and the other way round. The identifier
+ * is the Initiator's port, which a NAT translates (RFC 5508 section 3), and the sequence number is the Responder's.
  */
 static __always_inline __u32 echo_ports(__u32 ports, const volatile struct form *form)
 {
@@ -59,11 +58,6 @@ static __always_inline int message_number(const enum frame_kind kind, const int 
 static __always_inline const volatile struct message *arriving(const enum frame_kind kind, const int side)
 {
 	return &plan.messages[message_number(kind, !side)];
-}
-
-static __always_inline enum frame_kind reaction_to(const enum frame_kind kind)
-{
-	return is_within(kind, FRAME_SYN, FRAME_FIN_ACK) ? kind + 1 : kind;
 }
 
 static __always_inline __u8 transport_protocol(const enum frame_kind kind, const bool ipv6)

@@ -155,8 +155,3 @@ static __always_inline void tuple_at(__u64 rest, struct tuple *t)
 	}
 	t->destination_port = plan.destination_port_first + rest;
 }
-
-static __always_inline void tuple_of(__u64 connection, struct tuple *t)
-{
-	tuple_at(position(connection), t);
-}
