@@ -313,21 +313,6 @@ def test_the_command_of_a_result_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("1", "resolve: '1' is unclear without a % sign; write 1%"),
-        ("10", "resolve: '10' is unclear without a % sign; write 10%"),
-        ("1000", "resolve: 1000% is outside of 0.1% to 50%"),
-    ],
-)
-def test_a_share_without_a_percent_sign_is_told_only_ways_that_the_input_takes(text: str, said: str) -> None:
-    resolve = next(one for one in inputs_of(CompareOptions) if one.name == "resolve")
-    with pytest.raises(UsageError) as caught:
-        resolve.read(text)
-    assert (str(caught.value), caught.value.at) == (said, "resolve")
-
-
-@pytest.mark.parametrize(
     ("quantity", "measured"),
     [("new", "connection-rate"), ("up", "throughput"), ("both", "throughput")],
 )
