@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import cloup
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -258,7 +259,8 @@ def asked_by(line: str) -> Question:
     """The question that a command line asks."""
     program, subcommand, metric, *words = shlex.split(line)
     assert (program, subcommand) == ("natgauge", "measure")
-    with metric_command(metric).make_context(metric, words) as context:
+    # The names of the option for help are those of the context above; a command keeps the first ones that it gets.
+    with metric_command(metric).make_context(metric, words, cloup.Context(app, **app.context_settings)) as context:
         given = {name: value for name, value in context.params.items() if name not in OTHERS}
         return ask(metric, context.params["gateway"], given)
 
