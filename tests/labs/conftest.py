@@ -24,8 +24,8 @@ LONGEST = (
     "test_lab_ssh", "test_known_answers", "test_tester", "test_every_metric", "test_tcp", "test_chains",
     "test_gateways", "test_bench", "test_gateways_measured", "test_measure", "test_python_api", "test_lab_netns",
     "test_border_relay", "test_spread", "test_lab_ssh_pair", "test_receiver_time", "test_resolution", "test_far_side",
-    "test_frame_sizes", "test_compare", "test_explain", "test_external", "test_reports", "test_campaign",
-    "test_lost_controls", "test_worker", "test_metrics",
+    "test_frame_sizes", "test_accepted_ports", "test_compare", "test_explain", "test_external", "test_reports",
+    "test_campaign", "test_lost_controls", "test_worker", "test_metrics",
 )  # fmt: skip
 
 #: Beyond what a device of these tests does, and fast enough to be offered.

@@ -58,8 +58,8 @@ def settings_of(metric: str) -> dict[str, Any]:
 
 
 @contextmanager
-def slow_tester() -> Iterator[None]:
-    """Have every measurement of this process search no higher than `SLOW`."""
+def slow_tester(rates: HighestRates = SLOW_RATES) -> Iterator[None]:
+    """Have every measurement of this process search no higher than `SLOW`, or than these rates."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bench, "highest_rates", lambda *_: SLOW_RATES)
+        patch.setattr(bench, "highest_rates", lambda *_: rates)
         yield

@@ -36,7 +36,6 @@ table ip nat {
 """
 
 
-@pytest.mark.alone
 def test_what_a_new_recipe_prints_can_be_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,7 +56,6 @@ def test_what_a_new_recipe_prints_can_be_tried(
         assert [each["unmatched"] for each in compared["gateways"]] == [[], ["203.0.113.0/24"], []]
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize(
     ("old", "new", "told", "ports"),
     [

@@ -30,6 +30,7 @@ from natgauge.labs.common import namespaces
 from natgauge.labs.contract import Device
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.records.store import Memory
+from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.trials import Phase2Plan
@@ -38,6 +39,8 @@ from natgauge.words import Verdict
 NAME = own("e2e-bench")
 #: A rough search is enough to see that everything fits together.
 QUICK: dict[str, Any] = {"connections": 2000, "repeat": 1, "error": "50%", "confirm": False}
+#: A search up to these rates ends soon, and a trial that fills the machine's table, too.
+SOON_OVER = HighestRates(50_000.0, 50_000.0)
 LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")
 
 
@@ -113,7 +116,8 @@ def test_a_kept_lab_is_measured_in_again_and_again_and_stays_as_it_was(
     many = {"connections": int(found) + 1, "destination_ports": "1-9"}
     lab = namespaces.names()
     for gateway, more in (("nftables-nat44", many), ("iptables-nat44", {})):
-        answer = natgauge.measure("connection-rate", gateway, **question | more)
+        with slow_tester(SOON_OVER):
+            answer = natgauge.measure("connection-rate", gateway, **question | more)
         assert answer.document()["median"] > 0
         assert namespaces.names() == lab
         assert LIMIT.read_text() == found, "what the measurement raised went back, though the lab stays"

@@ -44,21 +44,3 @@ def test_a_lab_stays_up_is_listed_and_goes(capsys: pytest.CaptureFixture[str]) -
     assert run(["lab", "down", NAME]) == 0
     assert f"deleted namespace ng-{NAME}-gateway" in capsys.readouterr().out
     assert ours() == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--gateway", "nothing"], "nothing"),
-        (["--cores", "4095"], "4095"),
-        (["--placement", "isolated", "--cores", "0,1,2,3,4095"], "4095"),
-    ],
-)
-def test_a_lab_that_cannot_be_is_refused_and_nothing_is_left(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["lab", "up", NAME, *arguments]) == 2
-    shown = capsys.readouterr().err
-    assert shown.count("\n") == 1
-    assert words in shown or "core" in shown
-    assert ours() == []

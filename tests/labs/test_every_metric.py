@@ -7,13 +7,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.labs.program import command_line
 from tests.labs.rough import SLOW_RATES, decided, settings_of
 
 from natgauge.errors import BrokenError, UsageError
@@ -140,16 +137,3 @@ def test_by_each_transport_a_metric_is_answered_or_refused_before_a_trial(metric
     except UsageError:
         return
     answered(bench_by, metric)
-
-
-def test_the_command_line_answers_with_a_result_and_says_where_it_is(tmp_path: Path) -> None:
-    asked = f"measure connection-rate --gateway {NAT} --profile quick --error 50% --connections {CONNECTIONS}".split()
-    kept = ["--placement", "shared", "--most-seconds", "0", "--lab-name", "every-command", "--results", "results"]
-    done = subprocess.run(
-        command_line([*asked, *kept]), cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
-    (folder,) = (tmp_path / "results").iterdir()
-    assert (folder / "summary.json").exists()
-    assert "connection-rate" in done.stdout
-    assert folder.name in done.stdout + done.stderr

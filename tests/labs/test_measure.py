@@ -183,6 +183,9 @@ def test_the_command_line_prints_one_object_and_shows_progress(tmp_path: Path) -
     document = json.loads(done.stdout)
     assert (document["metric"], document["unit"]) == ("connection-rate", "connections/s")
     assert "trial 1:" in done.stderr
+    assert "Traceback" not in done.stderr
+    (folder,) = (tmp_path / "results").iterdir()
+    assert json.loads((folder / "summary.json").read_text())["median"] == document["median"]
 
 
 @pytest.mark.usefixtures("untouched")

@@ -26,6 +26,21 @@ from natgauge.tester.cable import untranslated_request
 pytestmark = pytest.mark.waits
 
 NAMESPACE = f"{PREFIX}probe-{os.getpid()}"
+#: A process that has loaded what these programs need, and runs each in a copy of itself: to load it takes longest.
+FORKING = """
+import contextlib, io, json, os, sys
+import natgauge.tester.port_probe, pyroute2
+for line in sys.stdin:
+    if other := os.fork():
+        os.waitpid(other, 0)
+        continue
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(json.loads(line), {})
+    print(json.dumps(printed.getvalue()), flush=True)
+    os._exit(0)
+"""
+#: The process, while there is one.
+there: list[subprocess.Popen[str]] = []
 
 
 def ip(*words: str) -> None:
@@ -34,7 +49,7 @@ def ip(*words: str) -> None:
 
 @pytest.fixture(scope="module")
 def _ports() -> Iterator[None]:
-    """A namespace with three cables of two veths each, and a tap that no program holds."""
+    """A namespace with three cables of two veths each, a tap that no program holds, and a process there."""
     ip("netns", "add", NAMESPACE)
     try:
         for name, other in (("left", "right"), ("top", "bottom"), ("dotted.5", "far.5")):
@@ -43,17 +58,28 @@ def _ports() -> Iterator[None]:
         for name in ("left", "right", "top", "bottom", "dotted.5", "far.5", "tap"):
             ip("netns", "exec", NAMESPACE, "sysctl", "-q", f"net/ipv6/conf/{name}/disable_ipv6=1")
             ip("-n", NAMESPACE, "link", "set", name, "up")
-        yield
+        command = ["ip", "netns", "exec", NAMESPACE, sys.executable, "-c", FORKING]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forking:
+            there.append(forking)
+            yield
+            there.clear()
     finally:
         ip("netns", "del", NAMESPACE)
 
 
+def run_there(program: str) -> str:
+    """What a program prints that runs in the namespace, in a process of its own."""
+    process = there[0]
+    assert process.stdin is not None
+    assert process.stdout is not None
+    print(json.dumps(program), file=process.stdin, flush=True)
+    return str(json.loads(process.stdout.readline()))
+
+
 def probed(*words: str) -> tuple[int, list[dict[str, Any]]]:
     """Exit status, and what `--json` prints of the ports."""
-    command = ["ip", "netns", "exec", NAMESPACE, *command_line(["probe", *words, "--json"])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)["ports"]
+    printed, status = run_there(f"from natgauge.cli import run; print(run({['probe', *words, '--json']}))").splitlines()
+    return int(status), json.loads(printed)["ports"]
 
 
 def obstacles(port: dict[str, Any]) -> dict[str, str]:
@@ -159,15 +185,15 @@ def test_no_command_is_named_for_a_port_that_carries_the_default_route(above: st
 
 
 ATTACH = """
-import socket, struct, sys, time
+import socket, struct, time
 from pyroute2 import IPRoute
 from natgauge.labs.wire.drivers import bpf
 from natgauge.tester import port_probe
 
-mode, index, program = int(sys.argv[1]), socket.if_nametoindex("left"), port_probe._load()
+mode, index, program = {mode}, socket.if_nametoindex("left"), port_probe._load()
 if mode:
     with IPRoute() as routes:
-        routes.link("set", index=index, IFLA_XDP={"attrs": [("IFLA_XDP_FD", program), ("IFLA_XDP_FLAGS", mode)]})
+        routes.link("set", index=index, IFLA_XDP=dict(attrs=[("IFLA_XDP_FD", program), ("IFLA_XDP_FLAGS", mode)]))
 else:
     # BPF_LINK_CREATE for BPF_XDP: attached while this process runs.
     done, _ = bpf(28, struct.pack("IIII", program, index, 37, 0))
@@ -181,7 +207,7 @@ else:
 @pytest.mark.usefixtures("_ports")
 @pytest.mark.parametrize(("mode", "word"), [(4, "xdp"), (2, "xdpgeneric")])
 def test_an_attached_program_is_named_and_the_command_for_its_mode_detaches_it(mode: int, word: str) -> None:
-    ip("netns", "exec", NAMESPACE, sys.executable, "-c", ATTACH, str(mode))
+    run_there(ATTACH.format(mode=mode))
     try:
         status, ports = probed("left", "right")
         assert (status, [port["usable"] for port in ports]) == (3, [False, True])
@@ -196,7 +222,7 @@ def test_an_attached_program_is_named_and_the_command_for_its_mode_detaches_it(m
 
 @pytest.mark.usefixtures("_ports")
 def test_a_program_behind_a_bpf_link_is_named_with_the_link_which_ip_cannot_detach() -> None:
-    command = ["ip", "netns", "exec", NAMESPACE, sys.executable, "-c", ATTACH, "0"]
+    command = ["ip", "netns", "exec", NAMESPACE, sys.executable, "-c", ATTACH.format(mode=0)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         try:
             assert holder.stdout is not None
@@ -220,7 +246,7 @@ def test_a_port_that_a_measurement_uses_is_left_to_it(place: str | None, name: s
     lock = inside(place, lambda: port_lock("left", name))
     lock.take()
     try:
-        ip("netns", "exec", NAMESPACE, sys.executable, "-c", ATTACH, "4")
+        run_there(ATTACH.format(mode=4))
         status, (left,) = probed("left")
         again, (without,) = probed("left", "--no-frames")
     finally:

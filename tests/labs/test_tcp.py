@@ -32,6 +32,8 @@ from natgauge.trials import Direction, Phase2Plan
 from natgauge.words import Close, TcpState, Verdict
 
 N = 500
+#: The most that a test captures.
+MANY = 10_000
 FRAMES = 1_000
 OPEN = PlanOfTrial(N, 5_000.0)
 ONCE = replace(OPEN, phase2=Phase2Plan(0.0, 5_000.0, 0.1, reading_order="once"))
@@ -61,6 +63,13 @@ def opening(
     planned = bench.plan(metric, question.settings)
     with bench:
         yield bench, bench.ready(planned, Memory()).measurer
+
+
+@pytest.fixture(scope="module")
+def nat44() -> Iterator[tuple[Bench, LabMeasurer]]:
+    """A NAT44 that is ready for TCP, for all tests that want no other."""
+    with opening("nftables-nat44", MANY, lab_name=own("tcp-nat44")) as made:
+        yield made
 
 
 SOAK = [
@@ -97,41 +106,7 @@ def test_every_handshake_and_segment_passes_and_each_connection_is_established(g
 HALF_OPEN = replace(ONCE, half_open=True)
 
 
-def test_half_open_connections_stay_so_and_each_gets_its_syn_ack_once() -> None:
-    with opening("nftables-nat44") as (bench, measurer):
-        for plan, state in ((replace(HALF_OPEN, phase2=None), "SYN_SENT"), (HALF_OPEN, "SYN_RECV")):
-            outcome = decided(measurer, plan)
-            assert outcome.verdict is Verdict.PASS, outcome.reason
-            assert tuple(outcome.phase1.messages) == (arrivals("syn", N),)
-            assert (outcome.stored, outcome.table_count, outcome.readings.established) == (N, N, 0)
-            assert in_state(bench, state) == N, state
-        assert tuple(outcome.phase2[Direction.RESPONDER].messages) == (arrivals("syn-ack", N),)
-
-
-@pytest.mark.parametrize(
-    ("state", "listed"),
-    [
-        ("half-open", "SYN_RECV"),
-        pytest.param("fin", "TIME_WAIT", marks=pytest.mark.soak),
-        pytest.param("rst", "CLOSE", marks=pytest.mark.soak),
-    ],
-)
-def test_each_state_has_a_time_out_of_its_own(state: TcpState, listed: str) -> None:
-    settings = ExpirySettings(connections=N, placement="shared", state=state)
-    with opening("nftables-nat44", metric="expiry", udp_timeout=5, state=state) as (bench, measurer):
-        plan = left_in(state, settings.phase1_plan(5_000.0), 5_000.0)
-        assert passing(measurer, plan).table_count == N
-        assert in_state(bench, listed) == N
-        (device,) = bench.lab.devices
-        established = device.run("cat /proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established")
-        assert int(established.stdout) > 60
-        # The list leaves out expired connections, which Linux counts until it walks its table.
-        deadline = time.monotonic() + 60
-        while in_state(bench, listed) and time.monotonic() < deadline:
-            time.sleep(0.5)
-        assert in_state(bench, listed) == 0
-
-
+# It stands above those that share a NAT44, whose table must not be made smaller meanwhile.
 @pytest.mark.alone
 def test_a_full_table_evicts_half_open_connections_but_no_established_ones() -> None:
     size, more = 2_000, 500
@@ -159,6 +134,41 @@ def test_a_full_table_evicts_half_open_connections_but_no_established_ones() -> 
     assert half_open.readings.established == 0
 
 
+def test_half_open_connections_stay_so_and_each_gets_its_syn_ack_once(nat44: tuple[Bench, LabMeasurer]) -> None:
+    bench, measurer = nat44
+    for plan, state in ((replace(HALF_OPEN, phase2=None), "SYN_SENT"), (HALF_OPEN, "SYN_RECV")):
+        outcome = decided(measurer, plan)
+        assert outcome.verdict is Verdict.PASS, outcome.reason
+        assert tuple(outcome.phase1.messages) == (arrivals("syn", N),)
+        assert (outcome.stored, outcome.table_count, outcome.readings.established) == (N, N, 0)
+        assert in_state(bench, state) == N, state
+    assert tuple(outcome.phase2[Direction.RESPONDER].messages) == (arrivals("syn-ack", N),)
+
+
+@pytest.mark.parametrize(
+    ("state", "listed"),
+    [
+        ("half-open", "SYN_RECV"),
+        pytest.param("fin", "TIME_WAIT", marks=pytest.mark.soak),
+        pytest.param("rst", "CLOSE", marks=pytest.mark.soak),
+    ],
+)
+def test_each_state_has_a_time_out_of_its_own(state: TcpState, listed: str) -> None:
+    settings = ExpirySettings(connections=N, placement="shared", state=state)
+    with opening("nftables-nat44", metric="expiry", udp_timeout=5, state=state) as (bench, measurer):
+        plan = left_in(state, settings.phase1_plan(5_000.0), 5_000.0)
+        assert passing(measurer, plan).table_count == N
+        assert in_state(bench, listed) == N
+        (device,) = bench.lab.devices
+        established = device.run("cat /proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established")
+        assert int(established.stdout) > 60
+        # The list leaves out expired connections, which Linux counts until it walks its table.
+        deadline = time.monotonic() + 60
+        while in_state(bench, listed) and time.monotonic() < deadline:
+            time.sleep(0.5)
+        assert in_state(bench, listed) == 0
+
+
 #: Seven segments, as FD.io's CSIT has them.
 TRANSACTIONS = replace(OPEN, close="fin", request_octets=0)
 
@@ -170,22 +180,24 @@ def in_state(bench: Bench, state: str) -> int:
     return int(listed.stdout)
 
 
-def test_each_transaction_leaves_an_entry_that_is_closed_and_each_connection_can_be_closed_later() -> None:
-    with opening("nftables-nat44") as (bench, measurer):
-        later = replace(OPEN, phase2=Phase2Plan(5_000.0, 0.0, N / 5_000.0))
-        for plan, state in (
-            (TRANSACTIONS, "TIME_WAIT"),
-            (replace(TRANSACTIONS, request_octets=1360), "TIME_WAIT"),
-            (replace(TRANSACTIONS, close="rst"), "CLOSE"),
-            (replace(later, close="fin"), "TIME_WAIT"),
-            (replace(later, close="rst"), "CLOSE"),
-        ):
-            outcome = decided(measurer, plan)
-            assert outcome.verdict is Verdict.PASS, outcome.reason
-            counts = outcome.phase1 if plan.phase2 is None else outcome.phase2[Direction.INITIATOR]
-            assert {message.received for message in counts.messages} == {N}
-            assert (outcome.stored, outcome.table_count, outcome.readings.established) == (N, N, 0)
-            assert in_state(bench, state) == N, state
+def test_each_transaction_leaves_an_entry_that_is_closed_and_each_connection_can_be_closed_later(
+    nat44: tuple[Bench, LabMeasurer],
+) -> None:
+    bench, measurer = nat44
+    later = replace(OPEN, phase2=Phase2Plan(5_000.0, 0.0, N / 5_000.0))
+    for plan, state in (
+        (TRANSACTIONS, "TIME_WAIT"),
+        (replace(TRANSACTIONS, request_octets=1360), "TIME_WAIT"),
+        (replace(TRANSACTIONS, close="rst"), "CLOSE"),
+        (replace(later, close="fin"), "TIME_WAIT"),
+        (replace(later, close="rst"), "CLOSE"),
+    ):
+        outcome = decided(measurer, plan)
+        assert outcome.verdict is Verdict.PASS, outcome.reason
+        counts = outcome.phase1 if plan.phase2 is None else outcome.phase2[Direction.INITIATOR]
+        assert {message.received for message in counts.messages} == {N}
+        assert (outcome.stored, outcome.table_count, outcome.readings.established) == (N, N, 0)
+        assert in_state(bench, state) == N, state
 
 
 #: With plan and rate: data once in each direction, and both ways of closing.
@@ -193,41 +205,30 @@ CAPTURED = [
     pytest.param(None, None, 20, id="data"),
     pytest.param("fin", 100, 20, id="transactions"),
     pytest.param("rst", 100, 20, id="transactions that are reset"),
-    pytest.param(None, None, 10_000, id="data of many", marks=pytest.mark.soak),
-    pytest.param("fin", 0, 10_000, id="transactions of many", marks=pytest.mark.soak),
+    pytest.param(None, None, MANY, id="data of many", marks=pytest.mark.soak),
+    pytest.param("fin", 0, MANY, id="transactions of many", marks=pytest.mark.soak),
 ]
 
 
 @pytest.mark.parametrize(("close", "octets", "connections"), CAPTURED)
 def test_an_analyser_finds_every_checksum_right_and_nothing_that_the_method_does_not_say(
-    close: Close | None, octets: int | None, connections: int, tmp_path: Path
+    close: Close | None, octets: int | None, connections: int, nat44: tuple[Bench, LabMeasurer], tmp_path: Path
 ) -> None:
     file, rate = tmp_path / "tcp.pcap", 500.0 if connections < 1000 else 1_000.0
     once = Phase2Plan(rate, rate, connections / rate)
     plan = PlanOfTrial(connections, rate, once if close is None else None, close=close, request_octets=octets)
-    with opening("nftables-nat44", connections) as (bench, measurer):
-        device = bench.lab.devices[0]
-        assert isinstance(device, NamespaceDevice)
-        # A late sender sends all segments, too, so the verdict does not matter.
-        with captured(device.netns, device.inside, file):
-            outcome = measurer.measure(plan)
+    bench, measurer = nat44
+    device = bench.lab.devices[0]
+    assert isinstance(device, NamespaceDevice)
+    # A late sender sends all segments, too, so the verdict does not matter.
+    with captured(device.netns, device.inside, file):
+        outcome = measurer.measure(plan)
     streams = [outcome.phase1, *outcome.phase2.values()]
     assert {message.received for stream in streams for message in stream.messages} == {connections}
     fields = ["tcp.flags.str", "tcp.checksum.status", "_ws.expert.message"]
     # Many ports are those of protocols that would find fault with the test frames' data.
-    command = [
-        "tshark",
-        "-r",
-        str(file),
-        "-d",
-        "tcp.port==1-65535,data",
-        "-o",
-        "tcp.check_checksum:TRUE",
-        "-T",
-        "fields",
-        "-E",
-        "occurrence=a",
-    ]
+    options = ["-d", "tcp.port==1-65535,data", "-o", "tcp.check_checksum:TRUE", "-T", "fields", "-E", "occurrence=a"]
+    command = ["tshark", "-r", str(file), *options]
     command += [word for field in fields for word in ("-e", field)]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     rows = [line.split("\t") for line in printed.splitlines()]

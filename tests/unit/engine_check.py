@@ -32,7 +32,7 @@ def changed(request: Any, *changes: tuple[str, object]) -> Any:
             part = part.setdefault(key, {})
         part.pop(last, None)
         if value != ABSENT:
-            part[last] = value
+            part[last] = copy.deepcopy(value)
     return request
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -156,111 +156,113 @@ MAY_IMPORT["entry"] = {"cli"}
 FACE = ROOT / "__init__.py"
 
 
-def place_of(path: Path) -> str:
-    """The package or module of natgauge that a file belongs to."""
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
-
-
-@cache
-def imported(path: Path) -> tuple[str, ...]:
-    """Full names of all modules of natgauge that a file imports anywhere, also late and for types only."""
-    return tuple(_imported(path))
-
-
-def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "natgauge")
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative imports would hide what is imported"
-            module = node.module or ""
-            if module == "natgauge":
-                yield from (f"natgauge.{alias.name}" for alias in node.names)
-            elif module.startswith("natgauge."):
-                yield module
-                yield from (f"{module}.{alias.name}" for alias in node.names)
-
-
-def test_each_file_imports_only_what_its_package_may() -> None:
-    wrong = {}
-    for path in set(ROOT.glob("**/*.py")) - {FACE}:
-        place = place_of(path)
-        allowed = MAY_IMPORT[place] | {place}
-        wrong[str(path)] = [name for name in imported(path) if name.split(".")[1] not in allowed]
-    assert len(wrong) > 100
-    assert {path: names for path, names in wrong.items() if names} == {}
-
-
-def test_every_package_stands_on_a_floor() -> None:
-    assert {place_of(path) for path in ROOT.glob("**/*.py") if path != FACE} | {"keywords"} == set(MAY_IMPORT)
-
-
-def test_the_floors_have_no_circle() -> None:
-    assert list(TopologicalSorter(MAY_IMPORT).static_order())
-
-
 def module_of(path: Path) -> str:
     """The dotted name that a file is imported by."""
     parts = path.relative_to(ROOT.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+FILES = {module_of(path): path for path in ROOT.glob("**/*.py")}
+
+
+def place_of(path: Path) -> str:
+    """The package or module of natgauge that a file belongs to."""
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
+def imported(path: Path) -> set[str]:
+    """Full names of all that a file imports anywhere, also late and for types only; of a module also its package's."""
+    found: set[str] = set()
+    for node in nodes(path):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports would hide what is imported"
+            found |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def of_natgauge(path: Path) -> set[str]:
+    return {name for name in imported(path) if name.startswith("natgauge.")}
+
+
+def test_each_file_imports_only_what_its_package_may() -> None:
+    wrong = {}
+    for path in set(FILES.values()) - {FACE}:
+        place = place_of(path)
+        allowed = MAY_IMPORT[place] | {place}
+        wrong[str(path)] = [name for name in of_natgauge(path) if name.split(".")[1] not in allowed]
+    assert len(wrong) > 100
+    assert {path: names for path, names in wrong.items() if names} == {}
+
+
+def test_every_package_stands_on_a_floor_and_the_floors_have_no_circle() -> None:
+    assert {place_of(path) for path in FILES.values() if path != FACE} | {"keywords"} == set(MAY_IMPORT)
+    assert list(TopologicalSorter(MAY_IMPORT).static_order())
+
+
 def test_no_package_has_a_circle_inside() -> None:
     """Late imports and those for types only count: who reads two files of a circle has to read all of them."""
-    files = {module_of(path): path for path in ROOT.glob("**/*.py")}
     # A file of a package names its neighbours by the package itself, which is no import of what the package holds.
-    graph = {name: {one for one in imported(path) if one in files and one != name} for name, path in files.items()}
-    for name, path in files.items():
-        graph[name] -= {one for one in graph[name] if path.is_relative_to(files[one].parent) and is_package(files[one])}
+    graph = {
+        name: {
+            one
+            for one in of_natgauge(path) & set(FILES) - {name}
+            if FILES[one].name != "__init__.py" or not path.is_relative_to(FILES[one].parent)
+        }
+        for name, path in FILES.items()
+    }
     assert list(TopologicalSorter(graph).static_order())
 
 
 def test_folders_of_a_package_have_no_circle() -> None:
     """As between packages: what kinds of labs share imports no kind, and a search imports nothing that uses it."""
-    files = {module_of(path): path for path in ROOT.glob("**/*.py")}
-    folders = {path.parent for path in files.values()} - {ROOT}
-    for folder in folders:
+    for folder in {path.parent for path in FILES.values()} - {ROOT}:
         graph: dict[str, set[str]] = {}
         for path in folder.glob("**/*.py"):
             own = path.relative_to(folder).parts[0].removesuffix(".py")
-            within = [files[name] for name in imported(path) if name in files and files[name].is_relative_to(folder)]
+            within = [FILES[name] for name in imported(path) & set(FILES) if FILES[name].is_relative_to(folder)]
             graph.setdefault(own, set()).update(one.relative_to(folder).parts[0].removesuffix(".py") for one in within)
             graph[own] -= {own, "__init__"}
         assert list(TopologicalSorter(graph).static_order())
 
 
-def is_package(path: Path) -> bool:
-    """Whether the file is that of a package itself."""
-    return path.name == "__init__.py"
+def test_procedures_are_a_kit_and_one_file_for_each_metric_which_nothing_else_imports() -> None:
+    """Whatever one metric needs of another is asked for by name, so that any of them may be taken away.
 
-
-def test_each_file_of_procedures_is_a_metric_named_like_it() -> None:
-    files = {path.stem for path in (ROOT / "procedures").glob("*.py")} - {"__init__"}
-    assert files == {metric.replace("-", "_") for metric in procedures()}
-    assert [path.name for path in (ROOT / "procedures").iterdir() if (path / "__init__.py").exists()] == ["kit"]
-
-
-def test_the_kit_imports_no_metric_and_a_metric_no_other_one() -> None:
-    """Whatever one metric needs of another is asked for by name, so that any of them may be taken away."""
-    metrics = {f"natgauge.procedures.{metric.replace('-', '_')}" for metric in procedures()}
-    for path in (ROOT / "procedures").glob("**/*.py"):
-        assert metrics.isdisjoint(imported(path)), path
-
-
-def test_procedures_touch_nothing_of_the_machine() -> None:
-    """They are tested in milliseconds against simulated gateways, so they may ask nobody but their measurer."""
-    for path in (ROOT / "procedures").glob("**/*.py"):
-        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-        names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-        names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
-        assert not {"subprocess", "socket", "os"} & {name.split(".")[0] for name in names}, path
+    They are tested in milliseconds against simulated gateways, so they may ask nobody but their measurer.
+    """
+    folder = ROOT / "procedures"
+    metrics = {metric.replace("-", "_") for metric in procedures()}
+    assert {path.stem for path in folder.glob("*.py")} == metrics | {"__init__"}
+    assert [path.name for path in folder.iterdir() if (path / "__init__.py").exists()] == ["kit"]
+    for path in folder.glob("**/*.py"):
+        assert imported(path).isdisjoint(f"natgauge.procedures.{metric}" for metric in metrics), path
+        assert not {"subprocess", "socket", "os"} & {name.split(".")[0] for name in imported(path)}, path
 
 
 def test_the_plan_of_the_traffic_has_one_door() -> None:
     inside = {module_of(path) for path in (ROOT / "setup" / "traffic").glob("*.py")} - {"natgauge.setup.traffic"}
-    others = [path for path in ROOT.glob("**/*.py") if path.parent.name != "traffic"]
+    others = [path for path in FILES.values() if path.parent.name != "traffic"]
     assert len(inside) > 1
-    assert [(str(path), name) for path in others for name in inside & set(imported(path))] == []
+    assert [(str(path), name) for path in others for name in inside & imported(path)] == []
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    """A name stands for one class in the whole package, so that a reader never asks which one is meant."""
+    files: dict[str, list[str]] = defaultdict(list)
+    for module, path in FILES.items():
+        for node in nodes(path):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                files[node.name].append(module)
+    assert len(files) > 500
+    assert {name: modules for name, modules in files.items() if len(modules) > 1} == {}
 
 
 def loaded(script: str) -> set[str]:

@@ -146,13 +146,11 @@ def test_the_table_of_runs_fits_the_terminal_and_loses_nothing(
             assert row in flat
 
 
-def test_the_table_of_runs_takes_names(capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
+def test_the_table_of_runs_takes_names(capsys: pytest.CaptureFixture[str]) -> None:
     table, _ = table_of_runs(capsys, "tayga-nat64", "freebsd-pf", "tayga-nat64")
     assert [line.split()[0] for line in table if not line.startswith(" ")] == ["name", "tayga-nat64", "freebsd-pf"]
     (text,) = printed(capsys, "runs", "linux-ipv6", "--json")
     assert [one["name"] for one in json.loads(text)["runs"]] == ["linux-ipv6"]
-    assert run(["gateways", "runs", "tayga-nat6"]) == 2
-    golden(capsys.readouterr().err)
 
 
 def test_the_legend_explains_what_is_in_the_table_and_nothing_else(
@@ -255,21 +253,3 @@ def test_one_gateway_is_shown_with_the_meaning_of_its_kind(capsys: pytest.Captur
     lines = printed(capsys, "show", "tayga-nat64")
     assert f"  kind      nat64: {KINDS['nat64']}" in lines
     golden([line for line in lines if line.startswith("  frames")])
-
-
-@pytest.mark.parametrize(
-    ("words", "remedy"),
-    [
-        (["--json", "show", "tayga-nat64"], "write natgauge gateways show --json"),
-        (["--json", "runs"], "write natgauge gateways runs --json"),
-        (["-v", "show", "tayga-nat64"], "leave it out"),
-        (["runs", "--format", "markdown", "--json"], "leave out one of --json and --format"),
-    ],
-)
-def test_an_option_that_would_be_lost_is_refused_in_one_line(
-    words: list[str], remedy: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["gateways", *words]) == 2
-    said = capsys.readouterr()
-    (line,) = said.err.splitlines()
-    assert (said.out, line.endswith(remedy)) == ("", True)

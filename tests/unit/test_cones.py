@@ -9,18 +9,14 @@ makes of the engine's schemas are read there.
 
 from __future__ import annotations
 
-import ast
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.unit.test_architecture import FILES, ROOT, imported
 
-import natgauge
 from natgauge.labs.kinds import kinds
 from natgauge.metrics import metrics
-
-ROOT = Path(natgauge.__file__).parent
 
 #: Metrics that there were when the budget of procedures was set, and lines that each further one may have.
 _METRICS: Final = 18
@@ -65,48 +61,27 @@ BUDGETS: dict[str, tuple[int, str]] = {
 }
 
 
-def module_of(path: Path) -> str:
-    """The dotted name that a file is imported by."""
-    parts = path.relative_to(ROOT.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def imports_of(module: str, path: Path, every: set[str]) -> set[str]:
-    """Modules of natgauge that a file imports: also late, for types only, and all below it that it finds by name."""
-    text, found = path.read_text(encoding="utf-8"), set[str]()
-    for node in ast.walk(ast.parse(text)):
-        names: list[str] = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            while name and name not in every:
-                name = name.rpartition(".")[0]  # noqa: PLW2901 - climbs to the module that has it
-            found |= {name} - {"", "natgauge"}
-    if "import_module(" in text:
+def imports_of(module: str) -> set[str]:
+    """Modules of natgauge that a module imports, and all below it that it finds by name."""
+    path = FILES[module]
+    found = imported(path) & set(FILES) - {"natgauge"}
+    if "import_module(" in path.read_text(encoding="utf-8"):
         home = module if path.name == "__init__.py" else module.rpartition(".")[0]
-        found |= {name for name in every if name.startswith(f"{home}.")}
+        found |= {name for name in FILES if name.startswith(f"{home}.")}
     return found
 
 
 #: Written by the build.
 _GENERATED: Final = {"natgauge.agreement.generated", "natgauge.keywords"}
-FILES = {module_of(path): path for path in ROOT.glob("**/*.py")}
 
 
 @cache
-def uses() -> dict[str, set[str]]:
-    """What each module imports: found when it is asked for, not by every process that collects tests."""
-    return {module: imports_of(module, path, set(FILES)) for module, path in FILES.items()}
-
-
 def cone(package: str) -> set[str]:
     """All modules that a package reaches, itself included."""
     seen = {name for name in FILES if f"{name}.".startswith(f"natgauge.{package}.")}
     left = list(seen)
     while left:
-        new = uses()[left.pop()] - seen
+        new = imports_of(left.pop()) - seen
         seen |= new
         left += new
     return seen

@@ -76,21 +76,12 @@ def test_an_ignored_ctrl_c_stays_ignored_while_the_command_line_is_loaded() -> N
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_a_signal_outside_of_a_command_is_one_line(number: signal.Signals) -> None:
-    found = ended(
-        f"import signal; signal.signal(signal.{number.name}, signal.SIG_DFL)\n" + _BETWEEN.format(name=number.name)
-    )
-    assert (found.returncode, found.stderr) == (
-        128 + number, f"natgauge: ended by {number.name}; everything is undone\n",
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
-def test_a_signal_while_python_ends_prints_no_traceback(number: signal.Signals) -> None:
-    found = ended(
-        f"import signal; signal.signal(signal.{number.name}, signal.SIG_DFL)\n" + _AFTER.format(name=number.name)
-    )
-    assert (found.returncode, found.stderr) == (-number, "")
+def test_a_signal_is_one_line_outside_of_a_command_and_none_while_python_ends(number: signal.Signals) -> None:
+    told = f"natgauge: ended by {number.name}; everything is undone\n"
+    for program, status, said in ((_BETWEEN, 128 + number, told), (_AFTER, -number, "")):
+        first = f"import signal; signal.signal(signal.{number.name}, signal.SIG_DFL)\n"
+        found = ended(first + program.format(name=number.name))
+        assert (found.returncode, found.stderr) == (status, said)
 
 
 def test_what_the_encoding_of_the_output_does_not_have_is_written_as_an_escape() -> None:

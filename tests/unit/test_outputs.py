@@ -104,19 +104,6 @@ def test_the_path_of_a_written_page_is_no_part_of_a_printed_xml(
     assert said.out.startswith("<?xml")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [["--html", "-", "--junit", "-"], ["--html", "-", "--format", "json"], ["--junit", "-", "--format", "csv"]],
-)
-def test_standard_output_has_room_for_one_document(
-    options: list[str], results: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["report", str(results), *options]) == 2
-    said = capfd.readouterr()
-    assert (said.out, said.err.count("\n")) == ("", 1)
-    assert "standard output is taken by" in said.err
-
-
 def test_a_full_stream_is_one_line(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     with Path("/dev/full").open("w") as full:
         monkeypatch.setattr(outputs, "_own_handle", lambda _path: full.fileno())

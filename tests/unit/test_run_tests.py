@@ -11,9 +11,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tools import run_tests
@@ -301,63 +301,51 @@ def test_pytest_writes_what_it_found_with_each_retry(tmp_path: Path, options: li
     assert "retries of lab tests: 3\n" in done.stdout
 
 
-@pytest.fixture
-def soak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, Path]]:
-    """Runs a soak whose second part finds these figures, after one test; returns its exit status and its page."""
-
-    def run(*arguments: str, root: bool = True, **figures: int | list[str]) -> tuple[int, Path]:
-        monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000)
-        parts = part("parallel", writing(passed=1)), part("alone", writing(**figures))
-        monkeypatch.setattr(run_tests, "TIERS", {"soak": parts})
-        monkeypatch.setattr(run_tests, "PAGE", tmp_path / "soak.md")
-        return run_tests.main(["soak", *arguments]), tmp_path / "soak.md"
-
-    return run
-
-
-@pytest.mark.parametrize(("retries", "status"), [(2, 0), (3, 1)])
-def test_soak_keeps_figures_commit_and_complaints_and_too_many_retries_fail_it(
-    retries: int, status: int, soak: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    names = [f"test_{number}" for number in range(retries)]
-    found, path = soak(passed=3, skipped=1, retries=names)
-    assert found == status
-    closing = "4 passed, 0 failed, 1 skipped"  # the last line, which .ci/run reads
-    assert capsys.readouterr().out.splitlines()[-1] == closing
-    text = path.read_text()
-    assert closing in text
-    assert "\n- commit: " in text
-    assert f"\n| alone | 3 | 0 | 1 | {retries} | " in text
-    assert (f"tried again: {', '.join(names)}" in text) == bool(status)
-
-
-def test_a_run_with_arguments_keeps_no_page(soak: Callable[..., tuple[int, Path]]) -> None:
-    status, path = soak("-k", "name", passed=1)
-    assert (status, path.exists()) == (0, False)
+TWO, THREE = ([f"test_{number}" for number in range(times)] for times in (2, 3))
 
 
 @pytest.mark.parametrize(
-    ("root", "passed", "skipped", "why"),
+    ("arguments", "root", "figures", "status", "why"),
     [
-        (False, 3, 0, "without root the tests of labs are skipped"),
-        (True, 0, 2, "no test ran in: alone"),
-        (True, 0, 0, "no test ran in: alone"),
+        ([], True, {"passed": 3, "skipped": 1, "retries": TWO}, 0, None),
+        ([], True, {"passed": 3, "skipped": 1, "retries": THREE}, 1, None),
+        (["-k", "name"], True, {"passed": 1}, 0, ""),
+        ([], False, {"passed": 3}, 0, "without root the tests of labs are skipped"),
+        ([], True, {"skipped": 2}, 0, "no test ran in: alone"),
+        ([], True, {}, 0, "no test ran in: alone"),
     ],
 )
-def test_a_soak_that_proves_nothing_keeps_the_page_of_an_earlier_one(
-    soak: Callable[..., tuple[int, Path]],
+def test_a_whole_soak_keeps_figures_commit_and_complaints_and_others_the_page_of_an_earlier_one(
+    arguments: list[str],
+    figures: dict[str, Any],
+    status: int,
+    why: str | None,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     *,
     root: bool,
-    passed: int,
-    skipped: int,
-    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (tmp_path / "soak.md").write_text("an earlier run")
-    _, path = soak(root=root, passed=passed, skipped=skipped)
-    assert path.read_text() == "an earlier run"
-    assert f"soak.md is kept as it was: {why}" in capsys.readouterr().out.splitlines()
+    """Its second part finds these figures, after one test; too many retries fail it."""
+    page = tmp_path / "soak.md"
+    page.write_text("an earlier run")
+    monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000)
+    monkeypatch.setattr(
+        run_tests, "TIERS", {"soak": (part("parallel", writing(passed=1)), part("alone", writing(**figures)))}
+    )
+    monkeypatch.setattr(run_tests, "PAGE", page)
+    assert run_tests.main(["soak", *arguments]) == status
+    lines, text = capsys.readouterr().out.splitlines(), page.read_text()
+    if why is None:
+        closing = "4 passed, 0 failed, 1 skipped"  # the last line, which .ci/run reads
+        assert lines[-1] == closing
+        assert closing in text
+        assert "\n- commit: " in text
+        assert f"\n| alone | 3 | 0 | 1 | {len(figures['retries'])} | " in text
+        assert (f"tried again: {', '.join(THREE)}" in text) == (status == 1)
+        return
+    assert text == "an earlier run"
+    assert [line for line in lines if "soak.md" in line] == ([f"soak.md is kept as it was: {why}"] if why else [])
 
 
 @pytest.mark.parametrize("aside", [False, True])

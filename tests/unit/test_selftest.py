@@ -11,7 +11,6 @@ import pytest
 from tests.unit.fake_engine import FakeEngine
 
 from natgauge.agreement.generated import Closing
-from natgauge.errors import UsageError
 from natgauge.host import programs
 from natgauge.labs.contract import Port
 from natgauge.tester import highest, selftest
@@ -84,17 +83,6 @@ def test_the_self_test_has_the_least_frames_of_each_transport(
     assert {(kind.family, kind.frame_size) for kind in plain} == {("ipv4", least), ("ipv6", least + 20)}
     assert {kind.transport for kind in plain} == {transport}
     assert (len(kinds) > len(plain)) == (transport == "udp")
-
-
-@pytest.mark.parametrize("frames", [0, -1, 2**40])
-def test_an_impossible_number_of_frames_is_refused(frames: int) -> None:
-    with pytest.raises(UsageError, match=str(frames)):
-        run_selftest(frames_at_90=frames)
-
-
-def test_a_core_that_is_not_there_is_refused() -> None:
-    with pytest.raises(UsageError, match="core 4095"):
-        run_selftest(sender_cpus=(4095,))
 
 
 class NoCable(FakeCable):

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.labs.calibration import PROGRAM, Tally, calibrator, forwarder
+from tests.labs.calibration import PROGRAM, Mode, Tally, calibrator, forwarder
 
 from natgauge.errors import UsageError
 from natgauge.host import programs
@@ -41,37 +40,66 @@ def test_without_a_calibrator_all_frames_pass_unchanged(wire: Wire, family: int)
     assert wire.through(sent) == sent
 
 
-@both_families
-def test_drop_loses_every_kth_frame_and_no_other(wire: Wire, family: int) -> None:
-    sent = wire.datagrams(COUNT, family=family)
-    with calibrator(wire.device, "d1", "drop", every=EVERY, offset=OFFSET) as tally:
-        assert wire.through(sent) == [datagram for datagram in sent if datagram.number not in CHOSEN]
-        assert tally() == SEEN_ALL
+def swapped(sent: Sequence[Datagram]) -> list[Datagram]:
+    """Each chosen one behind its successor, which the last one does not have yet."""
+    received = list(sent)
+    for number in CHOSEN[:-1]:
+        received[number : number + 2] = reversed(received[number : number + 2])
+    return received[:-1]
+
+
+def damaged(one: Datagram, octet: int, bits: int) -> Datagram:
+    payload = bytearray(one.payload)
+    payload[octet] ^= bits
+    return one.differs(payload=bytes(payload), checksums_right=False)
+
+
+def leaked(one: Datagram, source: str, source_port: int | None = None) -> Datagram:
+    return one.differs(source=ip_address(source), source_port=source_port or one.source_port)
+
+
+#: What becomes of a chosen frame, of each mode with its choices, in IPv4, IPv6, or both.
+ONE_BY_ONE: list[tuple[tuple[int, ...], Mode, dict[str, Any], Callable[..., Datagram]]] = [
+    *(((4, 6), "damage", {"octet": octet, "bits": bits}, damaged) for octet, bits in ((0, 255), (17, 1), (39, 128))),
+    *(((4,), "untranslated", {"source": "10.1.2.3", **port}, leaked) for port in ({}, {"source_port": 54321})),
+    *(((6,), "untranslated", {"source": "fd00::1234:5678", **port}, leaked) for port in ({}, {"source_port": 54321})),
+    ((4, 6), "mistranslate", {}, lambda one: one.differs(destination_port=one.destination_port ^ 1)),
+]
+#: What is received of all that was sent.
+OF_ALL: list[tuple[Mode, Callable[[Sequence[Datagram]], list[Datagram]]]] = [
+    ("drop", lambda sent: [one for one in sent if one.number not in CHOSEN]),
+    ("duplicate", lambda sent: [one for one in sent for _ in range(1 + (one.number in CHOSEN))]),
+    ("swap", swapped),
+]
 
 
 @both_families
-def test_duplicate_sends_every_kth_frame_twice(wire: Wire, family: int) -> None:
-    sent = wire.datagrams(COUNT, family=family)
-    with calibrator(wire.device, "d1", "duplicate", every=EVERY, offset=OFFSET) as tally:
-        received = wire.through(sent)
-        assert tally() == SEEN_ALL
-    copies = ([datagram] * (2 if datagram.number in CHOSEN else 1) for datagram in sent)
-    assert received == list(itertools.chain.from_iterable(copies))
-
-
-@both_families
-def test_swap_lets_every_kth_frame_leave_after_its_successor(wire: Wire, family: int) -> None:
+@pytest.mark.parametrize(("mode", "effect"), OF_ALL, ids=[mode for mode, _ in OF_ALL])
+def test_every_kth_frame_is_lost_doubled_or_late_and_no_other(
+    wire: Wire, family: int, mode: Mode, effect: Callable[[Sequence[Datagram]], list[Datagram]]
+) -> None:
     # Sizes differ, so that the one frame really takes the other's place.
     sent = [
         one.differs(payload=one.payload + b"x" * (one.number % 7 * 100)) for one in wire.datagrams(COUNT, family=family)
     ]
-    with calibrator(wire.device, "d1", "swap", every=EVERY, offset=OFFSET) as tally:
+    with calibrator(wire.device, "d1", mode, every=EVERY, offset=OFFSET) as tally:
+        assert wire.through(sent) == effect(sent)
+        assert tally() == SEEN_ALL
+
+
+@pytest.mark.parametrize(
+    ("family", "mode", "choices", "effect"),
+    [pytest.param(family, *rest, id=f"{rest[0]} {rest[1]} {family}") for of, *rest in ONE_BY_ONE for family in of],
+)
+def test_every_kth_frame_is_changed_and_no_other(
+    wire: Wire, family: int, mode: Mode, choices: dict[str, Any], effect: Callable[..., Datagram]
+) -> None:
+    """Damage leaves the checksum as it was; what is leaked or goes elsewhere has a right one."""
+    sent = wire.datagrams(COUNT, family=family)
+    with calibrator(wire.device, "d1", mode, every=EVERY, offset=OFFSET, **choices) as tally:
         received = wire.through(sent)
         assert tally() == SEEN_ALL
-    expected = list(sent)
-    for number in CHOSEN[:-1]:
-        expected[number : number + 2] = reversed(expected[number : number + 2])
-    assert received == expected[:-1]  # the last chosen one has no successor yet
+    assert received == [effect(one, **choices) if one.number in CHOSEN else one for one in sent]
 
 
 def test_a_frame_that_waits_for_its_successor_leaves_with_the_next_test_frame(wire: Wire) -> None:
@@ -91,24 +119,6 @@ def test_swap_of_every_second_frame_changes_places_in_pairs(wire: Wire, family: 
         assert tally() == Tally(7, 3)
 
 
-@both_families
-@pytest.mark.parametrize(("octet", "bits"), [(0, 0xFF), (17, 0x01), (39, 0x80)])
-def test_damage_flips_bits_of_the_payload_and_leaves_the_checksum(
-    wire: Wire, family: int, octet: int, bits: int
-) -> None:
-    sent = wire.datagrams(COUNT, family=family)
-    with calibrator(wire.device, "d1", "damage", every=EVERY, offset=OFFSET, octet=octet, bits=bits) as tally:
-        received = wire.through(sent)
-        assert tally() == SEEN_ALL
-    assert received == [_damaged(one, octet, bits) if number in CHOSEN else one for number, one in enumerate(sent)]
-
-
-def _damaged(datagram: Datagram, octet: int, bits: int) -> Datagram:
-    payload = bytearray(datagram.payload)
-    payload[octet] ^= bits
-    return datagram.differs(payload=bytes(payload), checksums_right=False)
-
-
 def test_damage_reaches_the_headers(wire: Wire) -> None:
     sent = wire.datagrams(4)
     with calibrator(wire.device, "d1", "damage", every=4, octet=-7, bits=0x02):  # low octet of the source port
@@ -123,36 +133,11 @@ def test_damage_beyond_the_frame_is_not_counted_as_done(wire: Wire) -> None:
         assert tally() == Tally(4, 0)
 
 
-@pytest.mark.parametrize(("family", "private"), [(4, "10.1.2.3"), (6, "fd00::1234:5678")])
-@pytest.mark.parametrize("port", [None, 54321])
-def test_untranslated_gives_back_the_private_source_with_right_checksums(
-    wire: Wire, family: int, private: str, port: int | None
-) -> None:
-    sent = wire.datagrams(COUNT, family=family)
-    with calibrator(
-        wire.device, "d1", "untranslated", every=EVERY, offset=OFFSET, source=private, source_port=port
-    ) as tally:
-        received = wire.through(sent)
-        assert tally() == SEEN_ALL
-    leaked = [one.differs(source=ip_address(private), source_port=port or one.source_port) for one in sent]
-    assert received == [leaked[number] if number in CHOSEN else one for number, one in enumerate(sent)]
-
-
 def test_untranslated_leaves_frames_of_the_other_family_alone(wire: Wire) -> None:
     sent = wire.datagrams(4, family=6)
     with calibrator(wire.device, "d1", "untranslated", every=1, source="10.0.0.2") as tally:
         assert wire.through(sent) == sent
         assert tally() == Tally(4, 0)
-
-
-@both_families
-def test_mistranslate_changes_the_destination_port_with_right_checksums(wire: Wire, family: int) -> None:
-    sent = wire.datagrams(COUNT, family=family)
-    with calibrator(wire.device, "d1", "mistranslate", every=EVERY, offset=OFFSET) as tally:
-        received = wire.through(sent)
-        assert tally() == SEEN_ALL
-    wrong = [one.differs(destination_port=one.destination_port ^ 1) for one in sent]
-    assert received == [wrong[number] if number in CHOSEN else one for number, one in enumerate(sent)]
 
 
 def test_mistranslate_never_makes_port_0(wire: Wire) -> None:
