@@ -8,7 +8,10 @@ import itertools
 import json
 import os
 import platform
+import re
 import signal
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,9 @@ from tests.unit.campaigning import (
     Killed,
     asked,
     campaign,
+    events,
     journal_dies,
+    progress,
     quick_disk,
     results,
 )
@@ -32,14 +37,11 @@ from tests.unit.simulated import Gateway
 from natgauge.campaigns import journal
 from natgauge.campaigns.campaign import RunOrder
 from natgauge.campaigns.campaign import run as run_campaign
-from natgauge.campaigns.journal import entries
-from natgauge.campaigns.status import status
 from natgauge.cleaning import cleanup
 from natgauge.errors import EndedBySignal, HostError, UsageError
 from natgauge.inputs.question import Cell
 from natgauge.labs.common import locks, namespaces
 from natgauge.labs.common.register import Register
-from natgauge.records.store import JOURNAL_SCHEMA
 from natgauge.trial.protocols import Silent
 
 __all__ = ["quick_disk"]
@@ -110,7 +112,7 @@ def test_what_a_killed_session_left_of_any_cell_is_stored_by_the_next_one_whatev
     (tmp_path / "whole").mkdir()
     (tmp_path / "killed").mkdir()
     campaign(tmp_path / "whole", Benches(), plan=TWO_DEVICES)
-    first, other = (line["cell"] for line in entries(tmp_path / "whole" / "out") if line["event"] == "visit")
+    first, other = (line["cell"] for line in events(tmp_path / "whole", "visit"))
     name = next(name for name in results(tmp_path / "whole") if name.startswith(first) and "connection-rate" in name)
     benches = Benches(killed=Dies(len(asked(tmp_path / "whole")[name, 1])))
     with pytest.raises(Killed):
@@ -196,29 +198,29 @@ def test_the_evidence_of_every_trial_is_kept_once(undisturbed: tuple[Path, int])
     folder, trials = undisturbed
     kept = [line for path in (folder / "out").rglob("trials.jsonl") for line in path.read_text().splitlines()]
     assert len(kept) == trials
-    counted = [entry["stored"]["trials"] for entry in entries(folder / "out") if entry["event"] == "repetition"]
-    assert sum(counted) == trials
-    assert '"verdict"' not in "".join(map(json.dumps, [[*entry] for entry in entries(folder / "out")]))
+    assert sum(entry["stored"]["trials"] for entry in events(folder, "repetition")) == trials
 
 
-@pytest.mark.parametrize(
-    "older",
-    [f"natgauge-journal-{number}" for number in range(1, 7)],
-)
-def test_a_journal_of_an_older_schema_is_refused_in_one_line(tmp_path: Path, older: str, golden: Golden) -> None:
+@pytest.fixture
+def begun(tmp_path: Path) -> Path:
+    """The folder of a campaign that was killed in its fourth trial."""
+    with pytest.raises(Killed):
+        campaign(tmp_path, Benches(killed=Dies(3)), plan=ONLY_SEARCHES)
+    return tmp_path / "out"
+
+
+def test_a_journal_of_an_older_schema_is_refused_in_one_line(begun: Path, golden: Golden) -> None:
     """Notes were sentences in 1, the remarks of trials notes in 2; 3 had the evidence, 4 a line for each trial.
 
     6 did not name the cells that are tried again.
     """
-    benches = Benches(killed=Dies(3))
-    with pytest.raises(Killed):
-        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
-    path = tmp_path / "out" / "journal.jsonl"
-    path.write_text(path.read_text().replace(JOURNAL_SCHEMA, older))
-    with pytest.raises(UsageError) as raised:
-        campaign(tmp_path, Benches(), plan=ONLY_SEARCHES)
-    golden(str(raised.value))
-    assert "\n" not in str(raised.value)
+    path = begun / "journal.jsonl"
+    newest, text = max(re.findall(r"natgauge-journal-\d+", path.read_text())), path.read_text()
+    for number in range(1, 7):
+        path.write_text(text.replace(newest, f"natgauge-journal-{number}"))
+        with golden.raises(UsageError) as raised:
+            campaign(begun.parent, Benches(), plan=ONLY_SEARCHES)
+        assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -229,31 +231,27 @@ def test_a_journal_of_an_older_schema_is_refused_in_one_line(tmp_path: Path, old
         {"schema": "natgauge-campaign-9"},
         {"recipes": {}},
         {"cells": [{"name": "x"}]},
+        {"plan": ONLY_SEARCHES.replace("1000", "1001")},
+        {"kernel": "5.0"},
     ],
+    ids=" ".join,
 )
-def test_a_campaign_of_another_version_plan_or_recipe_is_not_gone_on_with(
-    tmp_path: Path, change: dict[str, Any], golden: Golden
+def test_a_campaign_of_another_version_plan_recipe_or_machine_is_not_gone_on_with(
+    begun: Path, change: dict[str, Any], golden: Golden
 ) -> None:
-    benches = Benches(killed=Dies(3))
-    with pytest.raises(Killed):
-        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
-    path = tmp_path / "out" / "campaign.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
-    before = (tmp_path / "out" / "journal.jsonl").read_bytes()
-    benches.killed = Dies()
-    with pytest.raises(UsageError) as refused:
-        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
-    golden(str(refused.value))
+    """A changed key of the plan is named."""
+    plan = change.get("plan", ONLY_SEARCHES)
+    path = begun / ("environment.json" if "kernel" in change else "campaign.json")
+    document = json.loads(path.read_text())
+    if "plan" not in change:
+        (document["machine"] if "kernel" in change else document).update(change)
+    path.write_text(json.dumps(document))
+    golden.places[platform.release()] = "RELEASE"
+    before = (begun / "journal.jsonl").read_bytes()
+    with golden.raises(UsageError) as refused:
+        campaign(begun.parent, Benches(), plan=plan)
     assert "\n" not in str(refused.value)
-    assert (tmp_path / "out" / "journal.jsonl").read_bytes() == before
-
-
-def test_a_changed_key_of_the_plan_is_named(tmp_path: Path) -> None:
-    benches = Benches(killed=Dies(3))
-    with pytest.raises(Killed):
-        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
-    with pytest.raises(UsageError, match=r"\(traffic changed\)"):
-        campaign(tmp_path, benches, plan=ONLY_SEARCHES.replace("1000", "1001"))
+    assert (begun / "journal.jsonl").read_bytes() == before
 
 
 @pytest.mark.parametrize("first", ["", '[lab]\nlab_name = "old"\n', "[lab]\ngrace_seconds = 0.3\n"])
@@ -310,20 +308,7 @@ def test_a_campaign_ends_where_the_profile_of_its_subscribers_changes_while_it_r
 
     with golden.raises(UsageError):
         campaign(tmp_path, Benches(gateway=gateway), plan=OF_SUBSCRIBERS)
-    assert [one["event"] for one in entries(tmp_path / "out")].count("repetition") == 1
-
-
-def test_another_machine_is_refused(tmp_path: Path, golden: Golden) -> None:
-    benches = Benches(killed=Dies(3))
-    with pytest.raises(Killed):
-        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
-    path = tmp_path / "out" / "environment.json"
-    document = json.loads(path.read_text())
-    document["machine"]["kernel"] = "5.0"
-    path.write_text(json.dumps(document))
-    golden.places[platform.release()] = "RELEASE"
-    with golden.raises(UsageError):
-        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
+    assert len(events(tmp_path, "repetition")) == 1
 
 
 def left_behind(name: str, *, kept: bool = False) -> Path:
@@ -337,31 +322,33 @@ def left_behind(name: str, *, kept: bool = False) -> Path:
     return register.directory
 
 
+@pytest.fixture
+def go_on(begun: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Go on with the campaign as the command line does, which undoes first what was left behind."""
+    monkeypatch.setattr("natgauge.campaigns.campaign.check_host", lambda: None)
+    monkeypatch.setattr("natgauge.campaigns.campaign.LabBench", Benches())
+    return partial(run_campaign, RunOrder(plan=begun.parent / "small.toml", out=begun, resume=True))
+
+
 def test_a_campaign_that_is_gone_on_with_undoes_what_the_killed_session_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    go_on: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "RUN", tmp_path / "run")
     monkeypatch.setattr(namespaces, "all_processes", tuple)
-    monkeypatch.setattr("natgauge.campaigns.campaign.check_host", lambda: None)
-    benches = Benches(killed=Dies(3))
-    monkeypatch.setattr("natgauge.campaigns.campaign.LabBench", benches)
-    with pytest.raises(Killed):
-        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
     gone = [left_behind("selftest-4711"), left_behind("cost-4711-cable")]
     kept, used = left_behind("mine", kept=True), Register.begin("other", "netns", {})
-    benches.killed = Dies()
     try:
-        run_campaign(RunOrder(plan=tmp_path / "small.toml", out=tmp_path / "out", resume=True))
+        go_on()
     finally:
         used.release()
     assert [path for path in gone if path.exists()] == []
     assert sorted(path.name for path in locks.folder("labs").iterdir()) == ["mine", "mine.json"]
     assert kept.exists()
-    assert status(tmp_path / "out").measurements[0].left == 0
+    assert progress(tmp_path).measurements[0].folder
 
 
 def test_what_cannot_be_undone_does_not_end_the_campaign_that_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    go_on: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     shown: list[str] = []
 
@@ -369,14 +356,8 @@ def test_what_cannot_be_undone_does_not_end_the_campaign_that_goes_on(
         raise HostError("run/x.json: is damaged")
 
     monkeypatch.setattr(cleanup, "undo_left_behind", refuse)
-    monkeypatch.setattr("natgauge.campaigns.campaign.check_host", lambda: None)
-    benches = Benches(killed=Dies(3))
-    monkeypatch.setattr("natgauge.campaigns.campaign.LabBench", benches)
-    with pytest.raises(Killed):
-        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
-    benches.killed = Dies()
     observer = Silent()
     monkeypatch.setattr(observer, "stage", shown.append)
-    run_campaign(RunOrder(plan=tmp_path / "small.toml", out=tmp_path / "out", resume=True), observer)
+    go_on(observer)
     golden(shown[0])
-    assert status(tmp_path / "out").measurements[0].left == 0
+    assert progress(tmp_path).measurements[0].folder

@@ -4,19 +4,28 @@
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
 import json
 import shutil
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Goes, Killed, campaign, quick_disk, results
+from tests.unit.campaigning import (
+    ONE_CONNECTION_RATE,
+    Benches,
+    Dies,
+    Goes,
+    Killed,
+    campaign,
+    not_ended,
+    quick_disk,
+    results,
+)
 from tests.unit.golden import Golden
 
 from natgauge.cli import run
-from natgauge.records.store import JOURNAL, SUMMARY
-from natgauge.reports.failures import not_ended
 from natgauge.stored.find_results import find
 
 __all__ = ["quick_disk"]
@@ -25,20 +34,37 @@ SO_FAR = "2 of 3 repetitions"
 TWO_GATEWAYS = ONE_CONNECTION_RATE.replace('["linux-ipv4"]', '["linux-ipv4", "nftables-nat44"]')
 
 
-def killed(path: Path, plan: str = ONE_CONNECTION_RATE, *, before_its_end: int = 1) -> Path:
-    """The folder of a campaign that was killed so many trials before its end."""
-    whole = Benches()
-    (path / "whole").mkdir()
-    campaign(path / "whole", whole, plan=plan)
-    with pytest.raises(Killed):
-        campaign(path, Benches(killed=Dies(sum(whole.trials.values()) - before_its_end)), plan=plan)
-    return path / "out"
+@pytest.fixture(scope="module")
+def made_half(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]:
+    """The folder of a campaign that was killed so many trials before its end, made once for all tests."""
+
+    @cache
+    def made(plan: str, before_its_end: int) -> Path:
+        folder, whole = tmp_path_factory.mktemp("half"), Benches()
+        (folder / "whole").mkdir()
+        campaign(folder / "whole", whole, plan=plan)
+        with pytest.raises(Killed):
+            campaign(folder, Benches(killed=Dies(sum(whole.trials.values()) - before_its_end)), plan=plan)
+        return folder
+
+    return made
+
+
+@pytest.fixture
+def killed(made_half: Callable[[str, int], Path], tmp_path: Path) -> Callable[..., Path]:
+    """Have such a campaign in the folder of the test."""
+
+    def copied(plan: str = ONE_CONNECTION_RATE, *, before_its_end: int = 1) -> Path:
+        shutil.copytree(made_half(plan, before_its_end), tmp_path, dirs_exist_ok=True)
+        return tmp_path / "out"
+
+    return copied
 
 
 def test_each_form_says_beside_the_figure_how_many_repetitions_it_has(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden, killed: Callable[..., Path]
 ) -> None:
-    folder = killed(tmp_path)
+    folder = killed()
     for form in ("text", "markdown", "latex", "draft"):
         assert run(["report", str(folder), "--format", form]) == 0
         told = capsys.readouterr()
@@ -53,19 +79,8 @@ def test_each_form_says_beside_the_figure_how_many_repetitions_it_has(
     assert page.count(SO_FAR) >= 3
 
 
-def test_a_campaign_that_runs_is_not_told_to_be_continued(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = killed(tmp_path)
-    with (folder / JOURNAL).open("rb") as journal:
-        for runs in (True, False):
-            fcntl.flock(journal, fcntl.LOCK_EX if runs else fcntl.LOCK_UN)
-            assert run(["report", str(folder)]) == 0
-            told = capsys.readouterr().err
-            assert "1 of 1 measurement has not ended" in told
-            assert ("natgauge run" in told) == (not runs)
-
-
-def test_programs_read_both_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = killed(tmp_path)
+def test_programs_read_both_numbers(capsys: pytest.CaptureFixture[str], killed: Callable[..., Path]) -> None:
+    folder = killed()
     assert run(["report", str(folder), "--format", "csv"]) == 0
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert (row["number of experiments"], row["experiments planned"]) == ("2", "3")
@@ -77,8 +92,8 @@ def test_programs_read_both_numbers(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert [doubt.word for doubt in stored.result.doubts] == ["incomplete"]
 
 
-def test_a_measurement_that_has_ended_stands_beside_one_that_has_not(tmp_path: Path) -> None:
-    folder = killed(tmp_path, TWO_GATEWAYS)
+def test_a_measurement_that_has_ended_stands_beside_one_that_has_not(killed: Callable[..., Path]) -> None:
+    folder = killed(TWO_GATEWAYS)
     found = find([folder]).results
     assert sorted(len(result.repetitions) for result in found) == [2, 3]
     assert {result.planned_repetitions for result in found} == {3}
@@ -86,16 +101,18 @@ def test_a_measurement_that_has_ended_stands_beside_one_that_has_not(tmp_path: P
     assert [result.gateway for result in found] == ["linux-ipv4", "nftables-nat44"]
 
 
-def test_programs_and_papers_read_what_has_no_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_programs_and_papers_read_what_has_no_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], killed: Callable[..., Path]
+) -> None:
     """A table of the gateways that have results is read as one of all."""
-    folder = killed(tmp_path, TWO_GATEWAYS, before_its_end=45)
+    folder = killed(TWO_GATEWAYS, before_its_end=45)
     (result,) = find([folder]).results
     (other,) = {"linux-ipv4", "nftables-nat44"} - {result.gateway}
     assert run(["report", str(folder), "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
     (missing,) = told["no_result"]
     assert (missing["gateway"], missing["measurement"], missing["folder"]) == (other, "connection-rate", str(folder))
-    assert told["not_ended"] == {str(folder): not_ended(folder)}
+    assert told["not_ended"] == {str(folder): not_ended(tmp_path)}
     assert {(one["word"], one["text"]) for one in told["doubts"]} == {(one.word, one.text) for one in result.doubts}
     assert run(["report", str(folder), "--format", "csv"]) == 0
     own, without = csv.DictReader(io.StringIO(capsys.readouterr().out))
@@ -108,9 +125,11 @@ def test_programs_and_papers_read_what_has_no_result(tmp_path: Path, capsys: pyt
     assert "1 of 2" in said
 
 
-def test_a_copied_campaign_is_no_second_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_copied_campaign_is_no_second_measurement(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], killed: Callable[..., Path]
+) -> None:
     """Seen: "run 1" and "run 2" of one measurement, with the certainty of two."""
-    folder, copy = killed(tmp_path, TWO_GATEWAYS), tmp_path / "copy"
+    folder, copy = killed(TWO_GATEWAYS), tmp_path / "copy"
     shutil.copytree(folder, copy)
     campaign(tmp_path, Benches(), plan=TWO_GATEWAYS)
     for folders in ([folder, copy], [copy, folder]):
@@ -134,8 +153,8 @@ def test_a_copied_campaign_is_no_second_measurement(tmp_path: Path, capsys: pyte
     assert (len(found.results), found.copies) == (4, {})
 
 
-def test_resumed_it_is_the_campaign_that_nobody_killed(tmp_path: Path) -> None:
-    folder = killed(tmp_path)
+def test_resumed_it_is_the_campaign_that_nobody_killed(tmp_path: Path, killed: Callable[..., Path]) -> None:
+    folder = killed()
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
     assert results(tmp_path) == results(tmp_path / "whole")
     assert [path.name for path in (folder / "results").iterdir()] == ["linux-ipv4-connection-rate"]
@@ -144,9 +163,9 @@ def test_resumed_it_is_the_campaign_that_nobody_killed(tmp_path: Path) -> None:
     assert found.planned_repetitions == len(found.repetitions) == 3
 
 
-def test_a_session_makes_the_figure_that_a_kill_left_out(tmp_path: Path) -> None:
-    folder = killed(tmp_path)
-    (summary,) = (folder / "results").glob(f"*/{SUMMARY}")
+def test_a_session_makes_the_figure_that_a_kill_left_out(tmp_path: Path, killed: Callable[..., Path]) -> None:
+    folder = killed()
+    (summary,) = (folder / "results").glob("*/summary.json")
     summary.unlink()
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE, only=["linux*"])
     assert len(find([folder]).results) == 1
@@ -157,12 +176,12 @@ def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_
     campaign(tmp_path, Benches(gateway=Goes(1)), plan=ONE_CONNECTION_RATE)
     folder = tmp_path / "out"
     assert len(find([folder]).results) == 1
-    said = not_ended(folder)
+    said = not_ended(tmp_path)
     assert said.startswith("1 of 1 measurement broke; ")
     assert said.endswith("--retry-broken")
     with pytest.raises(Killed):
         campaign(tmp_path, Benches(killed=Dies(3)), plan=ONE_CONNECTION_RATE, retry_broken=True)
-    said = not_ended(folder)
+    said = not_ended(tmp_path)
     assert said.startswith("1 of 1 measurement has not ended; ")
     assert said.endswith("--resume")
     (found,) = find([folder]).results
@@ -170,7 +189,7 @@ def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_
     # Seen: reports still had the result from before, and why it had broken.
     assert ("incomplete" in words, "ended early" in words) == (True, False)
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
-    assert not not_ended(folder)
+    assert not not_ended(tmp_path)
 
 
 @pytest.mark.parametrize("half", ["empty", "no such", "begun", "killed at once", "plan alone"])
@@ -194,10 +213,10 @@ def test_a_folder_of_which_nothing_can_be_said_is_refused_in_one_line(
     golden(told)
 
 
-def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path, killed: Callable[..., Path]) -> None:
     """Seen: the report said nothing of it, as if all had ended."""
-    folder = killed(tmp_path)
+    folder = killed()
     with (folder / "journal.jsonl").open("a") as file:
         file.write("[\n")
-    said = not_ended(folder)
+    said = not_ended(tmp_path)
     assert said.startswith(f"what has not ended or broke is not known: results: {folder / 'journal.jsonl'}:")
