@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
+import shutil
 import socket
 import stat
 import subprocess
@@ -36,11 +37,18 @@ SCHEDULER = spread.where("dask://127.0.0.1:9")
 PATIENCE_SECONDS = 60.0
 
 
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Certificates as an operator makes them, once for all tests."""
+    made = tmp_path_factory.mktemp("made") / "certificates"
+    access.make_certificates(made)
+    return made
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Certificates as an operator makes them."""
-    access.make_certificates(tmp_path / "certificates")
-    return tmp_path / "certificates"
+def folder(certificates: Path, tmp_path: Path) -> Path:
+    """A copy of them."""
+    return shutil.copytree(certificates, tmp_path / "certificates")
 
 
 def test_private_keys_are_for_their_owner_alone_and_the_authority_has_none(folder: Path) -> None:
@@ -73,16 +81,13 @@ def test_certificates_that_could_not_be_written_leave_no_folder(
 
 
 @pytest.mark.parametrize("role", access.ROLES)
-def test_certificates_as_made_are_good_for_each_role(role: access.Role, folder: Path) -> None:
-    assert access.security_of(role, SCHEDULER, folder, insecure=False).require_encryption
-
-
-@pytest.mark.parametrize("role", access.ROLES)
-def test_a_role_needs_no_file_of_the_others(role: access.Role, folder: Path) -> None:
+def test_certificates_as_made_are_good_for_each_role_which_needs_no_file_of_the_others(
+    role: access.Role, folder: Path
+) -> None:
     for other in set(access.ROLES) - {role}:
         (folder / f"{other}.pem").unlink()
         (folder / f"{other}-key.pem").unlink()
-    assert access.security_of(role, SCHEDULER, folder, insecure=False)
+    assert access.security_of(role, SCHEDULER, folder, insecure=False).require_encryption
 
 
 def remade(folder: Path, **changed: Any) -> None:
@@ -222,16 +227,46 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-@pytest.fixture
-def scheduler(folder: Path, tmp_path: Path) -> Iterator[tuple[spread.Where, subprocess.Popen[bytes]]]:
-    """A scheduler as documented."""
-    where = spread.where(f"dask://127.0.0.1:{free_port()}")
-    process = started("scheduler", where.text, "--certificates", str(folder), log=tmp_path / "scheduler.log")
+@pytest.fixture(scope="module")
+def scheduler(
+    certificates: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[spread.Where, subprocess.Popen[bytes]]]:
+    """A scheduler as documented; the last test that has it ends it."""
+    where, log = spread.where(f"dask://127.0.0.1:{free_port()}"), tmp_path_factory.mktemp("scheduler") / "log"
+    process = started("scheduler", where.text, "--certificates", str(certificates), log=log)
     yield where, process
     if process.poll() is None:
         process.terminate()
     assert process.wait(PATIENCE_SECONDS) == 143
-    assert (tmp_path / "scheduler.log").read_text().endswith("ended by SIGTERM; everything is undone\n")
+    assert log.read_text().endswith("ended by SIGTERM; everything is undone\n")
+
+
+@pytest.mark.slow("starts a scheduler, which imports Dask")
+def test_a_scheduler_of_another_authority_is_told_from_one_that_refuses_us(
+    folder: Path, tmp_path: Path, scheduler: tuple[spread.Where, subprocess.Popen[bytes]]
+) -> None:
+    where, _ = scheduler
+    security = access.security_of("worker", where, folder, insecure=False)
+    assert access.local_address(where, security, "worker") == "127.0.0.1"
+    access.make_certificates(tmp_path / "foreign")
+    with pytest.raises(HostError, match=r"the scheduler at dask://.* has a certificate that is refused"):
+        access.local_address(where, access.security_of("worker", where, tmp_path / "foreign", insecure=False), "worker")
+    # One that knows our scheduler's authority, and is itself of another.
+    (tmp_path / "foreign" / "ca.pem").write_bytes((folder / "ca.pem").read_bytes())
+    stranger = access._of_folder("worker", tmp_path / "foreign")
+    with pytest.raises(HostError, match=r"the scheduler at dask://.* refuses the certificate of this worker"):
+        access.local_address(where, stranger, "worker")
+
+
+@pytest.mark.slow("starts a scheduler, which imports Dask")
+def test_going_without_certificates_does_not_reach_a_scheduler_that_demands_them(
+    monkeypatch: pytest.MonkeyPatch, scheduler: tuple[spread.Where, subprocess.Popen[bytes]]
+) -> None:
+    where, _ = scheduler
+    monkeypatch.setattr(access, "_SECONDS", 0.5)
+    security = access.security_of("worker", where, None, insecure=True)
+    with pytest.raises(HostError, match=r"no Dask scheduler answers at dask://.* \(timed out\)"):
+        access.local_address(where, security, "worker")
 
 
 @pytest.mark.slow("starts a scheduler and a worker, which import Dask")
@@ -265,34 +300,6 @@ def test_scheduler_and_worker_listen_at_one_address_and_answer_only_holders_of_c
     process.wait(PATIENCE_SECONDS)
     worker.join(PATIENCE_SECONDS)
     assert "is gone; start it, then this worker again" in str(*errors)
-
-
-@pytest.mark.slow("starts a scheduler, which imports Dask")
-def test_a_scheduler_of_another_authority_is_told_from_one_that_refuses_us(
-    folder: Path, tmp_path: Path, scheduler: tuple[spread.Where, subprocess.Popen[bytes]]
-) -> None:
-    where, _ = scheduler
-    security = access.security_of("worker", where, folder, insecure=False)
-    assert access.local_address(where, security, "worker") == "127.0.0.1"
-    access.make_certificates(tmp_path / "foreign")
-    with pytest.raises(HostError, match=r"the scheduler at dask://.* has a certificate that is refused"):
-        access.local_address(where, access.security_of("worker", where, tmp_path / "foreign", insecure=False), "worker")
-    # One that knows our scheduler's authority, and is itself of another.
-    (tmp_path / "foreign" / "ca.pem").write_bytes((folder / "ca.pem").read_bytes())
-    stranger = access._of_folder("worker", tmp_path / "foreign")
-    with pytest.raises(HostError, match=r"the scheduler at dask://.* refuses the certificate of this worker"):
-        access.local_address(where, stranger, "worker")
-
-
-@pytest.mark.slow("starts a scheduler, which imports Dask")
-def test_going_without_certificates_does_not_reach_a_scheduler_that_demands_them(
-    monkeypatch: pytest.MonkeyPatch, scheduler: tuple[spread.Where, subprocess.Popen[bytes]]
-) -> None:
-    where, _ = scheduler
-    monkeypatch.setattr(access, "_SECONDS", 0.5)
-    security = access.security_of("worker", where, None, insecure=True)
-    with pytest.raises(HostError, match=r"no Dask scheduler answers at dask://.* \(timed out\)"):
-        access.local_address(where, security, "worker")
 
 
 @pytest.fixture
