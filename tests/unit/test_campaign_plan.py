@@ -43,6 +43,48 @@ RIGHT: dict[str, Any] = {
 }
 
 
+FEW_AND_MANY: dict[str, Any] = {
+    "series": {},
+    "traffic": {},
+    "point": [{"name": "few", "connections": 1000}, {"name": "many", "connections": 9000}],
+}
+CONNECTION_RATE: dict[str, Any] = {
+    "gateways": ["nftables-nat44"], "series": {}, "device": {}, "traffic": {"connections": 4096},
+    "measure": [{"metric": "connection-rate"}],
+}  # fmt: skip
+#: Formulas of N and of 2N that fill a name.
+LONG = {"hash_size": "N" + "-0" * 95, "table_size": "N+N" + "-0" * 90}
+WIRE: dict[str, Any] = {
+    "lab": "wire", "initiator_port": "a", "initiator_gateway": "10.0.0.1", "responder_port": "b",
+    "responder_gateway": "198.19.0.1", "device_timeout": 30, "reboot_command": "boot $NG_CORES",
+}  # fmt: skip
+SSH: dict[str, Any] = {
+    "lab": "ssh", "boot_seconds": 60.0, "boot_command": "boot $NG_CORES", "ssh_host": "root@router",
+    "device_inside": "x", "device_outside": "y", "initiator_port": "a",
+    "responder_port": "b",
+}  # fmt: skip
+#: A gateway whose knobs are left alone.
+ONE: dict[str, Any] = {"gateways": ["nftables-nat44"], "device": {}, "measure": RIGHT["measure"][1:]}
+SEVERAL: dict[str, Any] = {
+    **CONNECTION_RATE,
+    "traffic": {},
+    "measure": [{"metric": "connection-rate"}, {"metric": "validated-connection-rate"}],
+}
+#: Of the second cell one result would be in the folder of the first one's.
+ONE_FOLDER: list[dict[str, Any]] = [{"name": "a", "connections": 1000}, {"name": "a-validated", "connections": 2000}]
+NAT64_PREFIX: dict[str, Any] = {**CONNECTION_RATE, "traffic": {}, "lab": {"nat64_prefix": "64:ff9b::/96"}}
+#: Metrics, and a rate or a time of theirs.
+RATES = {
+    "throughput": "connection_rate", "frame-loss": "full_rate", "latency": "throughput_rate",
+    "table-capacity": "download_rate", "pdv": "frame_timeout_seconds",
+}  # fmt: skip
+
+
+def without(lab: dict[str, Any], command: str) -> dict[str, Any]:
+    """A lab in which nothing changes the number of cores."""
+    return {name: value for name, value in lab.items() if name not in (command, "boot_seconds")}
+
+
 def test_a_recipe_that_other_cells_look_at_is_read_once_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan of 17 gateways read 776 recipes for 100 cells, to see which devices have its knobs."""
     read_ones: list[str] = []
@@ -104,12 +146,9 @@ def test_formulas_follow_the_connections_of_each_cell_where_the_device_has_the_k
     assert [(point.connections, point.cell.device.hash_size) for point in by_ranges] == [(1000, 1024), (2000, 2048)]
 
 
-def test_a_nat64_prefix_is_for_the_gateways_of_a_plan_that_have_one(golden: Golden) -> None:
-    lab = {"nat64_prefix": "64:ff9b::/96"}
-    some: dict[str, Any] = {"lab": lab, "series": {}, "device": {}, "measure": [{"metric": "connection-rate"}]}
-    found = cells(gateways=["nftables-nat44", "tayga-nat64"], **some)
+def test_a_nat64_prefix_is_for_the_gateways_of_a_plan_that_have_one() -> None:
+    found = cells(**{**NAT64_PREFIX, "gateways": ["nftables-nat44", "tayga-nat64"]})
     assert [point.cell.lab.nat64_prefix for point in found] == [None, "64:ff9b::/96"]
-    golden(faults(gateways=["nftables-nat44"], **some))
 
 
 @pytest.mark.parametrize(
@@ -202,6 +241,38 @@ def test_what_is_no_formula_is_refused_in_one_line(formula: str) -> None:
             "traffic": {"frame_size": 10},
             "measure": [{"metric": "resolution-rate"}],
         },
+        # Seen: a recipe was to be renamed.
+        {**CONNECTION_RATE, "traffic": {}, "point": [{"name": "few", "connections": at} for at in (1000, 2000)]},
+        {**CONNECTION_RATE, "point": [{"hash_size": "2*N"}, {"hash_size": "2+N"}]},
+        {**CONNECTION_RATE, "series": {"hash_size": ["2*N", "N", "2+N"]}},
+        # Seen: the second result replaced the first one, whose evidence was lost.
+        {**SEVERAL, "point": ONE_FOLDER},
+        # Seen: the first repetition was measured, and then could not be stored.
+        {**CONNECTION_RATE, "point": [LONG]},
+        NAT64_PREFIX,
+        *(
+            {**FEW_AND_MANY, "gateways": ["nftables-nat44"], "measure": [{"metric": "throughput", "points": named}]}
+            for named in (["few", "mani"], "few", 7, ["few"])
+        ),
+        *(
+            {"lab": lab, "series": {"cores": [cores]}}
+            for lab, cores in (
+                (SSH, "0-1"),
+                ({**SSH, "device_cores": 2}, 2),
+                ({"lab": "vm"}, 65),
+                ({**SSH, "boot_command": " "}, 2),
+                ({**SSH, "boot_seconds": 0.5}, 2),
+            )
+        ),
+        # Each step would be measured on the same cores, and recorded with others.
+        {**ONE, "lab": without(WIRE, "reboot_command"), "series": {"cores": [1, 2]}},
+        {**ONE, "lab": without(SSH, "boot_command"), "series": {"cores": [1, 2]}},
+        # Times that follow from them are more than a float holds: a traceback.
+        *(
+            {**CONNECTION_RATE, "traffic": {"frame_size": 128}, "lab": {}, "measure": [{"metric": metric, name: value}]}
+            for value in (5e-324, 1e-310)
+            for metric, name in RATES.items()
+        ),
     ],
 )
 def test_every_fault_is_one_line_with_its_keys_path(changed: dict[str, Any], golden: Golden) -> None:
@@ -229,6 +300,28 @@ def test_every_fault_is_one_line_with_its_keys_path(changed: dict[str, Any], gol
 )
 def test_a_key_is_named_once_in_the_line_of_its_fault(path: str, told: str, at: str, line: str) -> None:
     assert at_path(path, UsageError(told, at=at)) == line
+
+
+def test_what_lies_next_to_a_fault_is_right() -> None:
+    alike = [{"name": "product", "hash_size": "2*N"}, {"hash_size": "2+N"}]
+    assert len(cells(**CONNECTION_RATE, point=alike)) == 2
+    assert len(cells(**SEVERAL, point=[ONE_FOLDER[0], {**ONE_FOLDER[1], "name": "b"}])) == 2
+    (cell,) = cells(**CONNECTION_RATE, point=[{"name": "short", **LONG}])
+    assert cell.name == "nftables-nat44-short"
+    for lab, command in ((WIRE, "reboot_command"), (SSH, "boot_command")):
+        (cell,) = cells(**ONE, lab=without(lab, command), series={"cores": [2]})
+        assert cell.values == {"cores": 2}
+
+
+def test_a_measurement_may_be_of_some_devices_or_points_only() -> None:
+    rate = {"metric": "connection-rate"}
+    found = cells(measure=[{"metric": "throughput"}, {**rate, "gateways": ["nftables-nat44"]}])
+    of_device = {point.device: {measurement.metric for measurement in point.measurements} for point in found}
+    assert of_device == {"nftables-nat44": {"throughput", "connection-rate"}, "linux-ipv4": {"throughput"}}
+    some = [rate, {"metric": "throughput", "points": ["few"]}]
+    found = cells(**FEW_AND_MANY, gateways=["nftables-nat44"], measure=some)
+    of_point = {point.connections: {measurement.metric for measurement in point.measurements} for point in found}
+    assert of_point == {1000: {"throughput", "connection-rate"}, 9000: {"connection-rate"}}
 
 
 def test_all_faults_are_told_at_once() -> None:
@@ -277,15 +370,6 @@ def test_the_frames_of_a_subscriber_are_those_of_its_own_profile(tmp_path: Path)
     assert fault.startswith("x.toml: measure[1]: subscribers: its frames follow from its profile")
 
 
-@pytest.mark.parametrize("value", [5e-324, 1e-310])
-def test_a_rate_and_a_time_next_to_nothing_are_faults(value: float, golden: Golden) -> None:
-    """Times that follow from them are more than a float holds: a traceback."""
-    few = {"throughput": "connection_rate", "frame-loss": "full_rate", "latency": "throughput_rate"}
-    few |= {"table-capacity": "download_rate", "pdv": "frame_timeout_seconds"}
-    measure = [{"metric": metric, name: value} for metric, name in few.items()]
-    golden(faults(gateways=["nftables-nat44"], series={}, device={}, lab={}, measure=measure))
-
-
 def test_a_profile_whose_frames_a_gateway_cannot_have_is_the_fault_of_its_measurement(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text(
@@ -303,8 +387,18 @@ def test_measurements_that_differ_in_anything_are_two() -> None:
     assert {len(point.measurements) for point in cells(measure=few, series={})} == {2}
 
 
-@pytest.mark.parametrize("text", ["gateways = [", "\x00", "gateways = 'x'", "[[gateways]]", "a" * 10_000])
-def test_a_file_that_is_no_plan_is_refused_in_one_line(
+@pytest.mark.parametrize(
+    "text",
+    [
+        "gateways = [",
+        "\x00",
+        "gateways = 'x'",
+        "[[gateways]]",
+        "a" * 10_000,
+        'gateways = ["./mine.toml"]\n[[measure]]\nmetric = "throughput"\n',
+    ],
+)
+def test_a_file_that_is_no_plan_or_whose_recipe_is_missing_is_refused_in_a_line_for_each_fault_and_touches_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     path = tmp_path / "x.toml"
@@ -313,15 +407,8 @@ def test_a_file_that_is_no_plan_is_refused_in_one_line(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert all(line.startswith(f"natgauge: {path}: ") for line in captured.err.splitlines())
+    assert ("./mine" not in text) or f"gateways[0]: {tmp_path}/mine.toml" in captured.err
     assert run(["run", str(path), "--out", str(tmp_path / "out")]) == 2
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_missing_recipe_touches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "x.toml"
-    path.write_text('gateways = ["./mine.toml"]\n[[measure]]\nmetric = "throughput"\n')
-    assert run(["run", str(path), "--out", str(tmp_path / "out")]) == 2
-    assert f"gateways[0]: {tmp_path}/mine.toml" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -343,72 +430,6 @@ def test_points_are_keys_that_change_together_with_repetitions_and_a_name_of_the
     assert [point.measurements[0].repeat for point in found] == [3, 3, 7, 7]
     assert [point.cell.device.hash_size for point in found] == [1024, 1024, 4096, 4096]
     assert found[0].values == {"source_ports": "1024-1123", "destination_ports": "1-10", "frame_size": 64}
-
-
-def test_a_measurement_may_be_of_some_devices_only() -> None:
-    found = cells(measure=[{"metric": "throughput"}, {"metric": "connection-rate", "gateways": ["nftables-nat44"]}])
-    of_device = {point.device: {measurement.metric for measurement in point.measurements} for point in found}
-    assert of_device == {"nftables-nat44": {"throughput", "connection-rate"}, "linux-ipv4": {"throughput"}}
-
-
-FEW_AND_MANY: dict[str, Any] = {
-    "series": {},
-    "traffic": {},
-    "point": [{"name": "few", "connections": 1000}, {"name": "many", "connections": 9000}],
-}
-
-
-def test_a_measurement_may_be_of_some_points_only() -> None:
-    found = cells(
-        **FEW_AND_MANY,
-        gateways=["nftables-nat44"],
-        measure=[{"metric": "connection-rate"}, {"metric": "throughput", "points": ["few"]}],
-    )
-    of_point = {point.connections: {measurement.metric for measurement in point.measurements} for point in found}
-    assert of_point == {1000: {"throughput", "connection-rate"}, 9000: {"connection-rate"}}
-
-
-CONNECTION_RATE: dict[str, Any] = {
-    "gateways": ["nftables-nat44"], "series": {}, "device": {}, "traffic": {"connections": 4096},
-    "measure": [{"metric": "connection-rate"}],
-}  # fmt: skip
-#: Formulas of N and of 2N that fill a name.
-LONG = {"hash_size": "N" + "-0" * 95, "table_size": "N+N" + "-0" * 90}
-
-
-def test_points_of_one_name_are_their_own_fault() -> None:
-    """Seen: a recipe was to be renamed."""
-    few = [{"name": "few", "connections": number} for number in (1000, 2000)]
-    (fault,) = faults(**{**CONNECTION_RATE, "point": few, "traffic": {}})
-    assert fault.startswith("x.toml: point[1].name: 'few' ")
-    alike = [{"hash_size": "2*N"}, {"hash_size": "2+N"}]
-    (fault,) = faults(**{**CONNECTION_RATE, "point": alike})
-    assert fault.startswith("x.toml: point[1]: ")
-    assert cells(**{**CONNECTION_RATE, "point": [{"name": "product", **alike[0]}, alike[1]]})
-
-
-def test_values_of_a_series_that_are_one_in_the_names_of_cells_are_its_own_fault() -> None:
-    (fault,) = faults(**{**CONNECTION_RATE, "series": {"hash_size": ["2*N", "N", "2+N"]}})
-    assert fault.startswith("x.toml: series.hash_size[2]: '2+N' and '2*N' ")
-
-
-def test_results_of_two_cells_that_would_have_one_folder_are_refused() -> None:
-    """Seen: the second one replaced the first one, whose evidence was lost."""
-    measure = [{"metric": "connection-rate"}, {"metric": "validated-connection-rate"}]
-    point = [{"name": "a", "connections": 1000}, {"name": "a-validated", "connections": 2000}]
-    several = {**CONNECTION_RATE, "measure": measure, "traffic": {}}
-    (fault,) = faults(**several, point=point)
-    assert " nftables-nat44-a-validated-connection-rate;" in fault
-    assert cells(**several, point=[point[0], {**point[1], "name": "b"}])
-
-
-def test_a_folder_whose_name_no_disk_takes_is_refused_before_anything_is_measured() -> None:
-    """Seen: the first repetition was measured, and then could not be stored."""
-    (fault,) = faults(**CONNECTION_RATE, point=[LONG])
-    assert fault.startswith("x.toml: point.name: connection-rate of cell nftables-nat44-")
-    assert "more than 255" in fault
-    (cell,) = cells(**CONNECTION_RATE, point=[{"name": "short", **LONG}])
-    assert cell.name == "nftables-nat44-short"
 
 
 def test_a_plan_is_the_same_from_whichever_folder_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -454,12 +475,6 @@ def test_the_configuration_of_ssh_is_beside_the_plan(tmp_path: Path) -> None:
     assert plan.content()["lab"]["ssh_config"] == "hosts"
 
 
-@pytest.mark.parametrize("named", [["few", "mani"], "few", 7, ["few"]])
-def test_points_that_are_none_or_that_nobody_measures_are_refused(named: object, golden: Golden) -> None:
-    found = faults(**FEW_AND_MANY, gateways=["nftables-nat44"], measure=[{"metric": "throughput", "points": named}])
-    golden(found)
-
-
 def test_a_plan_for_another_machine_is_checked_as_if_this_were_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
@@ -473,21 +488,6 @@ def test_a_plan_for_another_machine_is_checked_as_if_this_were_it(
     assert run(["plan", "check", "--cores", "65", str(path)]) == 0
     assert run(["plan", "check", "--cores", "0", str(path)]) == 2
     assert usable_cpus() == before
-
-
-WIRE: dict[str, Any] = {
-    "lab": "wire", "initiator_port": "a", "initiator_gateway": "10.0.0.1", "responder_port": "b",
-    "responder_gateway": "198.19.0.1", "device_timeout": 30, "reboot_command": "boot $NG_CORES",
-}  # fmt: skip
-SSH: dict[str, Any] = {
-    "lab": "ssh", "boot_seconds": 60.0, "boot_command": "boot $NG_CORES", "ssh_host": "root@router",
-    "device_inside": "x", "device_outside": "y", "initiator_port": "a",
-    "responder_port": "b",
-}  # fmt: skip
-
-
-#: A gateway whose knobs are left alone.
-ONE: dict[str, Any] = {"gateways": ["nftables-nat44"], "device": {}, "measure": RIGHT["measure"][1:]}
 
 
 @pytest.mark.parametrize(
@@ -525,33 +525,6 @@ def test_a_device_on_two_machines_is_two_devices() -> None:
     point = [{"name": host, "ssh_host": f"root@{host}", "cores": 1} for host in ("a", "b")]
     found = cells(lab=lab, series={"connections": [1000, 5000]}, point=point, **ONE)
     assert [cell.one_device == found[0].one_device for cell in found] == [True, True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("lab", "cores"),
-    [
-        (SSH, "0-1"),
-        ({**SSH, "device_cores": 2}, 2),
-        ({"lab": "vm"}, 65),
-        ({**SSH, "boot_command": " "}, 2),
-        ({**SSH, "boot_seconds": 0.5}, 2),
-    ],
-)
-def test_cores_that_a_lab_cannot_give_are_refused(lab: dict[str, Any], cores: object, golden: Golden) -> None:
-    found = faults(lab=lab, series={"cores": [cores]}, measure=RIGHT["measure"][1:])
-    golden(found)
-
-
-@pytest.mark.parametrize(("lab", "option"), [(WIRE, "reboot_command"), (SSH, "boot_command")])
-def test_several_numbers_of_cores_need_a_command_that_changes_them(
-    lab: dict[str, Any], option: str, golden: Golden
-) -> None:
-    """Each step would be measured on the same cores, and recorded with others."""
-    without = {name: value for name, value in lab.items() if name not in (option, "boot_seconds")}
-    (fault,) = faults(lab=without, series={"cores": [1, 2]}, **ONE)
-    golden(fault)
-    (point,) = cells(lab=without, series={"cores": [2]}, **ONE)
-    assert point.values == {"cores": 2}
 
 
 def test_a_plan_of_more_memory_than_there_is_says_so(
@@ -604,14 +577,7 @@ def test_a_new_plan_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize("metric", sorted(procedures()))
 def test_every_metric_is_estimated(metric: str) -> None:
     placement = "shared" if metric == "cost" else "isolated"
-    plain: dict[str, Any] = {
-        "gateways": ["nftables-nat44"],
-        "measure": [{"metric": metric}],
-        "series": {},
-        "traffic": {"connections": 1000},
-        "device": {},
-        "lab": {"placement": placement},
-    }
+    plain = {**CONNECTION_RATE, "measure": [{"metric": metric}], "lab": {"placement": placement}}
     (point,) = cells(**plain)
     once = estimate([point])
     assert once.trials >= 3
@@ -676,7 +642,7 @@ def test_memory_that_a_recipe_does_not_tell_is_unknown(
     golden(memory)
 
 
-def test_a_plan_whose_trials_outlast_a_time_out_of_the_user_is_refused(
+def test_a_plan_whose_trials_outlast_a_time_out_of_the_user_alone_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     path = tmp_path / "plan.toml"
@@ -689,14 +655,8 @@ def test_a_plan_whose_trials_outlast_a_time_out_of_the_user_is_refused(
     assert [f"natgauge: {fault}" for fault in refused.value.faults] == [said]
     assert not (tmp_path / "out").exists()
     golden(said)
-
-
-def test_a_time_out_that_natgauge_chooses_outlasts_hundreds_of_millions_of_connections(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Seen: it was 2,430 s whatever N was, so that 1.6 billion connections ended after hours."""
+    # Seen: one that natgauge chooses was 2,430 s whatever N was, so that 1.6 billion connections ended after hours.
     assert checked(tmp_path, capsys, "rfc", 1_600_000_000)
-    assert not capsys.readouterr().err
 
 
 def test_an_estimate_that_its_time_cuts_says_so(
