@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.campaigning import (
@@ -22,11 +23,11 @@ from tests.unit.campaigning import (
     not_ended,
     quick_disk,
     results,
+    summaries,
 )
 from tests.unit.golden import Golden
 
 from natgauge.cli import run
-from natgauge.stored.find_results import find
 
 __all__ = ["quick_disk"]
 
@@ -85,38 +86,41 @@ def test_programs_read_both_numbers(capsys: pytest.CaptureFixture[str], killed: 
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert (row["number of experiments"], row["experiments planned"]) == ("2", "3")
     assert run(["report", str(folder), "--format", "json"]) == 0
-    rows = {each["row"]: each["cells"] for each in json.loads(capsys.readouterr().out)["table"]["rows"]}
+    document = json.loads(capsys.readouterr().out)
+    rows = {each["row"]: each["cells"] for each in document["table"]["rows"]}
     assert (rows["number of experiments"], rows["experiments planned"]) == ([2], [3])
-    (stored,) = find([folder]).stored
-    assert stored.result.planned_repetitions == 3
-    assert [doubt.word for doubt in stored.result.doubts] == ["incomplete"]
+    assert [doubt["word"] for doubt in document["doubts"]] == ["incomplete"]
 
 
-def test_a_measurement_that_has_ended_stands_beside_one_that_has_not(killed: Callable[..., Path]) -> None:
+def test_a_measurement_that_has_ended_stands_beside_one_that_has_not(
+    capsys: pytest.CaptureFixture[str], killed: Callable[..., Path]
+) -> None:
     folder = killed(TWO_GATEWAYS)
-    found = find([folder]).results
-    assert sorted(len(result.repetitions) for result in found) == [2, 3]
-    assert {result.planned_repetitions for result in found} == {3}
+    assert run(["report", str(folder), "--format", "json"]) == 0
+    rows = {each["row"]: each["cells"] for each in json.loads(capsys.readouterr().out)["table"]["rows"]}
+    assert sorted(rows["number of experiments"]) == [2, 3]
+    assert sorted(rows["experiments planned"], key=str) == [3, None]
     # In the order of the plan, whether they have ended or not.
-    assert [result.gateway for result in found] == ["linux-ipv4", "nftables-nat44"]
+    assert rows["gateway"] == ["linux-ipv4", "nftables-nat44"]
 
 
 def test_programs_and_papers_read_what_has_no_result(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], killed: Callable[..., Path]
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    killed: Callable[..., Path],
 ) -> None:
     """A table of the gateways that have results is read as one of all."""
     folder = killed(TWO_GATEWAYS, before_its_end=45)
-    (result,) = find([folder]).results
-    (other,) = {"linux-ipv4", "nftables-nat44"} - {result.gateway}
     assert run(["report", str(folder), "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
+    rows = {each["row"]: each["cells"] for each in told["table"]["rows"]}
+    (other,) = {"linux-ipv4", "nftables-nat44"} - {*rows["gateway"]}
     (missing,) = told["no_result"]
     assert (missing["gateway"], missing["measurement"], missing["folder"]) == (other, "connection-rate", str(folder))
     assert told["not_ended"] == {str(folder): not_ended(tmp_path)}
-    assert {(one["word"], one["text"]) for one in told["doubts"]} == {(one.word, one.text) for one in result.doubts}
     assert run(["report", str(folder), "--format", "csv"]) == 0
     own, without = csv.DictReader(io.StringIO(capsys.readouterr().out))
-    assert own["doubts in full"] == "; ".join(map(str, result.doubts))
+    assert own["doubts in full"] == "; ".join(f"{one['word']}: {one['text']}" for one in told["doubts"])
     assert (own["no result"], without["no result"]) == ("", missing["reason"])
     assert {name for name, cell in without.items() if cell} == {"gateway", "metric", "no result"}
     assert (without["gateway"], without["metric"]) == (other, "connection-rate")
@@ -129,28 +133,31 @@ def test_a_copied_campaign_is_no_second_measurement(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], killed: Callable[..., Path]
 ) -> None:
     """Seen: "run 1" and "run 2" of one measurement, with the certainty of two."""
+
+    def reported(*folders: Path) -> tuple[Any, str]:
+        assert run(["report", "--format", "json", *map(str, folders)]) == 0
+        told = capsys.readouterr()
+        return json.loads(told.out), told.err
+
     folder, copy = killed(TWO_GATEWAYS), tmp_path / "copy"
     shutil.copytree(folder, copy)
     campaign(tmp_path, Benches(), plan=TWO_GATEWAYS)
+    alone, _ = reported(folder)
     for folders in ([folder, copy], [copy, folder]):
-        found = find(folders)
+        found, said = reported(*folders)
         # One of both was copied before its last repetition.
-        assert found.results == find([folder]).results
-        assert {len(one.repetitions) for one in found.results} == {3}
-        assert (found.campaigns, len(found.copies), found.unended) == ((folder,), 2, ())
-        assert run(["report", "--format", "json", *map(str, folders)]) == 0
-        told = capsys.readouterr()
-        document = json.loads(told.out)
-        assert document["copies"] == {str(own): str(kept) for own, kept in found.copies.items()}
-        assert (document["no_result"], document["not_ended"]) == ([], {})
-        (said,) = told.err.splitlines()
+        assert found["table"] == alone["table"]
+        assert {Path(kept).parents[1] for kept in found["copies"].values()} == {folder}
+        assert {Path(own).parents[1] for own in found["copies"]} == {copy}
+        assert (len(found["copies"]), found["no_result"], found["not_ended"]) == (2, [], {})
         assert str(copy) in said
+        assert said.count("\n") == 1
     # Another campaign of the same plan is another measurement.
     other = tmp_path / "other"
     other.mkdir()
     campaign(other, Benches(), plan=TWO_GATEWAYS)
-    found = find([folder, other / "out"])
-    assert (len(found.results), found.copies) == (4, {})
+    found, _ = reported(folder, other / "out")
+    assert (len(found["table"]["rows"][0]["cells"]), found["copies"]) == (4, {})
 
 
 def test_resumed_it_is_the_campaign_that_nobody_killed(tmp_path: Path, killed: Callable[..., Path]) -> None:
@@ -158,7 +165,7 @@ def test_resumed_it_is_the_campaign_that_nobody_killed(tmp_path: Path, killed: C
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
     assert results(tmp_path) == results(tmp_path / "whole")
     assert [path.name for path in (folder / "results").iterdir()] == ["linux-ipv4-connection-rate"]
-    (found,) = find([folder]).results
+    (found,) = summaries(tmp_path).values()
     assert not found.doubts
     assert found.planned_repetitions == len(found.repetitions) == 3
 
@@ -168,14 +175,15 @@ def test_a_session_makes_the_figure_that_a_kill_left_out(tmp_path: Path, killed:
     (summary,) = (folder / "results").glob("*/summary.json")
     summary.unlink()
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE, only=["linux*"])
-    assert len(find([folder]).results) == 1
+    assert len(summaries(tmp_path)) == 1
 
 
-def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_is_tried_again(tmp_path: Path) -> None:
+def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_is_tried_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Seen: it counted as ended, for its first repetition has a result; tried again, it was broken for ever."""
     campaign(tmp_path, Benches(gateway=Goes(1)), plan=ONE_CONNECTION_RATE)
-    folder = tmp_path / "out"
-    assert len(find([folder]).results) == 1
+    assert len(summaries(tmp_path)) == 1
     said = not_ended(tmp_path)
     assert said.startswith("1 of 1 measurement broke; ")
     assert said.endswith("--retry-broken")
@@ -184,8 +192,8 @@ def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_
     said = not_ended(tmp_path)
     assert said.startswith("1 of 1 measurement has not ended; ")
     assert said.endswith("--resume")
-    (found,) = find([folder]).results
-    words = {note.word for note in (*found.notes, *found.doubts)}
+    assert run(["report", str(tmp_path / "out"), "--format", "json"]) == 0
+    words = {doubt["word"] for doubt in json.loads(capsys.readouterr().out)["doubts"]}
     # Seen: reports still had the result from before, and why it had broken.
     assert ("incomplete" in words, "ended early" in words) == (True, False)
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
