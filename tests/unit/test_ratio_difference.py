@@ -19,7 +19,7 @@ from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.known_doubts import Grade
 from natgauge.notes import Note
-from natgauge.records.comparison import ComparisonRecord, RatioEstimate
+from natgauge.records.comparison import ComparisonRecord
 from natgauge.reports.difference import Diff, diff, text
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 from natgauge.statistics.rounds import student_t
@@ -86,54 +86,68 @@ SLOWER = compared([estimate("other", 1.21, 1.2, 1.22)])
 FASTER = compared([estimate("other", 1.0, 0.99, 1.01)])
 
 
-@pytest.mark.parametrize(
-    ("after", "margin", "outcome", "status"),
-    [
-        (BEFORE, 0.0, "no difference seen", 0),
-        (SLOWER, 0.05, "worse", 1),
-        (FASTER, 0.05, "better", 0),
-        (SLOWER, 0.0, "cannot tell", 5),
-        (SLOWER, 0.2, "no difference seen", 0),
-    ],
-)
-def test_what_a_change_means(after: ComparisonRecord, margin: float, outcome: str, status: int) -> None:
-    found = changed(BEFORE, after, margin=margin)
-    assert ([line.outcome for line in found.lines], found.exit_status) == ([outcome], status)
+def with_device(**parameters: Any) -> ComparisonRecord:
+    """The same comparison, whose compared gateway has these parameters."""
+    first, _, control = BEFORE.gateways
+    return compared(gateways=(first, gateway("other", "compared", parameters), control))
 
 
-def test_a_change_without_a_margin_is_a_matter_of_two_sittings(golden: Golden) -> None:
-    (line,) = changed(BEFORE, SLOWER).lines
-    assert line.conclusion.reason == "one sitting each"
-    golden(line.conclusion.why)
-    assert line.contrast is not None
-    assert line.contrast.value == pytest.approx(1.1)
+def with_baseline(**parameters: Any) -> ComparisonRecord:
+    _, other, control = BEFORE.gateways
+    return compared(gateways=(gateway(BEFORE.baseline.label, "baseline", parameters), other, control))
 
 
-def test_a_control_that_differs_from_1_is_a_margin(golden: Golden) -> None:
-    biased = compared([estimate("other", 1.21, 1.2, 1.22)], [estimate(CONTROL, 1.1, 1.08, 1.12)])
-    (line,) = changed(BEFORE, biased, margin=0.001).lines
-    assert (line.outcome, line.conclusion.reason, line.control) == ("cannot tell", "control", 1.12)
-    golden(line.conclusion.why)
+TRIPLE = [estimate("other", 3.0, 2.9, 3.1)]
+OTHER_VERSION, OTHER_BASELINE = with_device(version=["x 2"]), with_baseline(version=["x 2"])
+OTHER_KERNEL = compared(parameters={"kernel": "7.0"})
+#: What follows a comparison, how both are compared, and what comes of it: outcome, reason and exit status.
+CHANGES: dict[str, tuple[ComparisonRecord, dict[str, Any], tuple[str, str, int]]] = {
+    "nothing": (BEFORE, {"margin": 0.0}, ("no difference seen", "", 0)),
+    "more than the margin": (SLOWER, {"margin": 0.05}, ("worse", "", 1)),
+    "less by more than the margin": (FASTER, {"margin": 0.05}, ("better", "", 0)),
+    "no more than the margin": (SLOWER, {"margin": 0.2}, ("no difference seen", "", 0)),
+    "no margin: a matter of two sittings": (SLOWER, {}, ("cannot tell", "one sitting each", 5)),
+    "a margin of 0": (SLOWER, {"margin": 0.0}, ("cannot tell", "one sitting each", 5)),
+    "a control that differs from 1 is a margin": (
+        compared([estimate("other", 1.21, 1.2, 1.22)], [estimate(CONTROL, 1.1, 1.08, 1.12)]),
+        {"margin": 0.001},
+        ("cannot tell", "control", 5),
+    ),
+    "a control without an interval": (
+        compared(TRIPLE, [estimate(CONTROL, None, None, None)]),
+        {"margin": 0.03},
+        ("cannot tell", "control", 5),
+    ),
+    "no control": (compared(TRIPLE, []), {"margin": 0.03}, ("cannot tell", "control", 5)),
+    "a control of which one end is not known": (
+        compared(TRIPLE, [estimate(CONTROL, None, 1.2, None)]),
+        {"margin": 0.05},
+        ("cannot tell", "control", 5),
+    ),
+    "a ratio that is not known": (compared([estimate("other", None, 0.97, None)]), {}, ("cannot tell", "limits", 5)),
+    "another version": (OTHER_VERSION, {}, ("not compared", "set up differently", 5)),
+    "another version that is asked for": (OTHER_VERSION, {"about": ["version"]}, ("no difference seen", "", 0)),
+    "another device that is asked for": (OTHER_VERSION, {"about": ["device"]}, ("no difference seen", "", 0)),
+    # That of the baseline is never compared.
+    "another version of the baseline": (
+        OTHER_BASELINE,
+        {"about": ["version"]},
+        ("not compared", "set up differently", 5),
+    ),
+    "another baseline": (OTHER_BASELINE, {"about": ["device"]}, ("not compared", "set up differently", 5)),
+    "another kernel": (OTHER_KERNEL, {}, ("not compared", "set up differently", 5)),
+    "another kernel that is asked for": (OTHER_KERNEL, {"about": ["kernel"]}, ("no difference seen", "", 0)),
+}
 
 
-@pytest.mark.parametrize("control", [[estimate(CONTROL, None, None, None)], []])
-def test_a_control_without_an_interval_leaves_nothing_to_conclude(control: list[RatioEstimate]) -> None:
-    unknown = compared([estimate("other", 3.0, 2.9, 3.1)], control)
-    (line,) = changed(BEFORE, unknown, margin=0.03).lines
-    assert (line.outcome, line.conclusion.reason, line.control) == ("cannot tell", "control", math.inf)
-
-
-def test_a_control_of_which_one_end_is_not_known_leaves_nothing_to_conclude(golden: Golden) -> None:
-    unknown = compared([estimate("other", 3.0, 2.9, 3.1)], [estimate(CONTROL, None, 1.2, None)])
-    (line,) = changed(BEFORE, unknown, margin=0.05).lines
-    assert (line.outcome, line.conclusion.reason) == ("cannot tell", "control")
-    golden(line.conclusion.why)
-
-
-def test_a_ratio_that_is_not_known_leaves_nothing_to_compare(golden: Golden) -> None:
-    (line,) = changed(BEFORE, compared([estimate("other", None, 0.97, None)])).lines
-    assert (line.outcome, line.conclusion.reason, line.contrast) == ("cannot tell", "limits", None)
-    golden(line.conclusion.why)
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_comes_of(what: str, golden: Golden) -> None:
+    after, how, outcome = CHANGES[what]
+    found = changed(BEFORE, after, **how)
+    (line,) = found.lines
+    assert (line.outcome, line.conclusion.reason, found.exit_status) == outcome
+    ratio = None if line.contrast is None else round(line.contrast.value, 9)
+    golden([line.conclusion.why, f"control {line.control}, ratio {ratio}", *map(str, line.about)])
 
 
 @pytest.mark.parametrize(
@@ -159,42 +173,6 @@ def test_what_makes_no_sense_is_refused_in_one_line(second: ComparisonRecord, go
         changed(BEFORE, second)
     golden(str(raised.value))
     assert "\n" not in str(raised.value)
-
-
-def with_device(**parameters: Any) -> ComparisonRecord:
-    """The same comparison, whose compared gateway has these parameters."""
-    first, _, control = BEFORE.gateways
-    return compared(gateways=(first, gateway("other", "compared", parameters), control))
-
-
-def with_baseline(**parameters: Any) -> ComparisonRecord:
-    _, other, control = BEFORE.gateways
-    return compared(gateways=(gateway(BEFORE.baseline.label, "baseline", parameters), other, control))
-
-
-def test_another_version_of_the_gateway_is_compared_where_it_is_asked_for(golden: Golden) -> None:
-    (line,) = changed(BEFORE, with_device(version=["x 2"])).lines
-    assert (line.outcome, line.conclusion.reason) == ("not compared", "set up differently")
-    golden(line.conclusion.why)
-    for about in ("version", "device"):
-        (line,) = changed(BEFORE, with_device(version=["x 2"]), about=[about]).lines
-        assert line.outcome == "no difference seen"
-        golden([str(one) for one in line.about])
-
-
-@pytest.mark.parametrize("about", ["version", "device"])
-def test_another_version_of_the_baseline_is_never_compared(about: str, golden: Golden) -> None:
-    (line,) = changed(BEFORE, with_baseline(version=["x 2"]), about=[about]).lines
-    assert line.outcome == "not compared"
-    golden(line.conclusion.why)
-
-
-def test_another_kernel_is_named_once_and_may_be_what_it_is_about() -> None:
-    other = compared(parameters={"kernel": "7.0"})
-    (line,) = changed(BEFORE, other).lines
-    assert line.conclusion.why == "kernel 6.18 against 7.0"
-    (line,) = changed(BEFORE, other, about=["kernel"]).lines
-    assert line.outcome == "no difference seen"
 
 
 def test_estimates_that_one_comparison_lacks_are_named(golden: Golden) -> None:
