@@ -67,15 +67,11 @@ def test_bad_plans_are_refused_in_one_line(changes: dict[str, Any], golden: Gold
     assert "\n" not in str(refusal.value)
 
 
-def test_shared_devices_work_on_the_senders_cores() -> None:
-    lab = _lab(sender_cpus=(2, 3))
-    assert lab.device_cpus == lab.sender_cpus == (2, 3)
-    assert lab.devices[0].environment["NG_CPUS"] == "2,3"
-
-
-def test_isolated_devices_get_the_other_cores() -> None:
-    lab = _lab(placement="isolated", sender_cpus=(1,))
-    assert lab.device_cpus == (0, 2, 3)
+def test_shared_devices_work_on_the_senders_cores_and_isolated_ones_on_the_others() -> None:
+    shared = _lab(sender_cpus=(2, 3))
+    assert shared.device_cpus == shared.sender_cpus == (2, 3)
+    assert shared.devices[0].environment["NG_CPUS"] == "2,3"
+    assert _lab(placement="isolated", sender_cpus=(1,)).device_cpus == (0, 2, 3)
 
 
 def test_the_environment_of_a_nat64() -> None:
@@ -175,14 +171,12 @@ def test_of_n_frames_m_are_under_test(share: float, pattern: tuple[int, int]) ->
     assert background.initiator_addresses.first != background.responder_addresses.first
 
 
-def test_without_a_share_there_is_no_background() -> None:
+def test_without_a_share_there_is_no_background_and_only_where_the_device_routes_it_the_tester_can_do_it() -> None:
     engine = FakeEngine()
-    measurer(engine, settings=ROUTED).measure(PLAN)
+    routed = measurer(engine, settings=ROUTED)
+    routed.measure(PLAN)
     assert engine.requests[-1].background is None
-
-
-def test_only_where_the_device_routes_it_the_tester_can_do_it() -> None:
-    assert Ability.BACKGROUND in measurer(FakeEngine(), settings=ROUTED).abilities
+    assert Ability.BACKGROUND in routed.abilities
     assert Ability.BACKGROUND not in measurer(FakeEngine()).abilities
 
 

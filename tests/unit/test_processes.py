@@ -205,33 +205,31 @@ SECOND = '[[{}]]\nname = "{}"\ncommand = "sleep 600"\n'
 WAY = '[logging.mine]\nrecords = "connections.log"\nrecord = "(?P<source>.)(?P<source_port>.)(?P<destination>.)"\n'
 
 
+IN_ITS_LOG = f"{WAY}start = 'true'\n".replace("connections.log", "nat.log")
+
+
 @pytest.mark.parametrize(
     "added",
     [
+        # The second one took the file with the number of the first one, which nobody watched or ended then.
         [SECOND.format("process", "nat"), SECOND.format("process", "nat")],
         [SECOND.format("process", "nat"), WAY, SECOND.format("logging.mine.process", "nat")],
         # That of the recipe's own fragment.
         [SECOND.format("process", "log")],
         [WAY, SECOND.format("logging.mine.process", "log"), SECOND.format("logging.mine.process", "log")],
+        # Of that file natgauge keeps the last part only: a gateway seemed not to log the connections before.
+        [IN_ITS_LOG, SECOND.format("process", "nat")],
+        [IN_ITS_LOG, SECOND.format("logging.mine.process", "nat")],
     ],
 )
-def test_two_processes_of_one_name_are_refused(added: list[str], tmp_path: Path, golden: Golden) -> None:
-    """The second one took the file with the number of the first one, which nobody watched or ended then."""
+def test_two_processes_of_one_name_and_records_in_the_log_of_one_are_refused(
+    added: list[str], tmp_path: Path, golden: Golden
+) -> None:
     text = (BUILT_IN / "nftables-nat44.toml").read_text().replace("nftables-nat44", "mine")
     (tmp_path / "mine.toml").write_text("\n".join([text, *added]))
     with golden.raises(UsageError) as refused:
         load(tmp_path / "mine.toml")
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("process", ["process", "logging.mine.process"])
-def test_records_in_the_log_of_a_process_are_refused(process: str, tmp_path: Path, golden: Golden) -> None:
-    """Of that file natgauge keeps the last part only: a gateway seemed not to log the connections before."""
-    text = (BUILT_IN / "nftables-nat44.toml").read_text().replace("nftables-nat44", "mine")
-    way = f"{WAY}start = 'true'\n".replace("connections.log", "nat.log")
-    (tmp_path / "mine.toml").write_text("\n".join([text, way, SECOND.format(process, "nat")]))
-    with golden.raises(UsageError):
-        load(tmp_path / "mine.toml")
 
 
 def test_processes_of_two_ways_may_have_one_name_as_only_one_of_the_ways_runs(tmp_path: Path) -> None:
@@ -267,24 +265,18 @@ def forking(mine: Callable[[str], Recipe]) -> Recipe:
     return mine("sh -c 'sleep 600 & echo $! > worker; echo up > ready; exec sleep 600'")
 
 
-def test_what_a_process_forked_ends_when_the_gateway_is_stopped(device: HereDevice, forking: Recipe) -> None:
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+def test_what_a_process_forked_ends_when_the_gateway_is(how: str, device: HereDevice, forking: Recipe) -> None:
     gateway = Gateway(forking, device)
     gateway.prepare(PLAN)
     gateway.start()
     pid = worker(device)
     assert not gone(pid)
+    if how == "killed":
+        os.kill(int((device.work / "mine.pid").read_text()), signal.SIGKILL)
+        assert soon_gone(pid)
     gateway.stop()
     assert soon_gone(pid)
-
-
-def test_what_a_process_forked_ends_when_the_process_is_killed(device: HereDevice, forking: Recipe) -> None:
-    gateway = Gateway(forking, device)
-    gateway.prepare(PLAN)
-    gateway.start()
-    pid = worker(device)
-    os.kill(int((device.work / "mine.pid").read_text()), signal.SIGKILL)
-    assert soon_gone(pid)
-    gateway.stop()
 
 
 def test_a_process_has_its_own_session_when_its_start_returns(
