@@ -338,7 +338,7 @@ def left_behind(name: str, *, kept: bool = False) -> Path:
 
 
 @pytest.fixture
-def go_on(begun: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def go_on(begun: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., object]:
     """Go on with the campaign as the command line does, which undoes first what was left behind."""
     monkeypatch.setattr("natgauge.campaigns.campaign.check_host", lambda: None)
     monkeypatch.setattr("natgauge.campaigns.campaign.LabBench", Benches())
@@ -346,7 +346,7 @@ def go_on(begun: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def test_a_campaign_that_is_gone_on_with_undoes_what_the_killed_session_left(
-    go_on: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    go_on: Callable[..., object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "RUN", tmp_path / "run")
     monkeypatch.setattr(namespaces, "all_processes", tuple)
@@ -363,7 +363,7 @@ def test_a_campaign_that_is_gone_on_with_undoes_what_the_killed_session_left(
 
 
 def test_what_cannot_be_undone_does_not_end_the_campaign_that_goes_on(
-    go_on: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    go_on: Callable[..., object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     shown: list[str] = []
 

@@ -530,8 +530,8 @@ def test_chains_of_unequal_length_say_so_with_the_cost_of_a_hop(
     assert of_ds_lite / of_hop == pytest.approx(3400 / 800, rel=0.05)
     (note,) = document["notes"]
     assert f"up {of_hop:,.0f} ns" in note["text"]
-    for form in printed[1:]:
-        golden(form, passing=EVIDENCE)
+    for said in printed[1:]:
+        golden(said, passing=EVIDENCE)
     assert "| ds-lite, 3 devices |" in printed[2]
     assert engine.rounds
 

@@ -72,7 +72,7 @@ def made(result: MeasurementResult) -> Result:
     ],
 )
 def test_a_search_ends_with_the_bounds_it_has(
-    metric: str, device: dict[str, int], asked: dict[str, float], golden: Golden
+    metric: str, device: dict[str, Any], asked: dict[str, Any], golden: Golden
 ) -> None:
     gateway, (truth,) = Gateway(**device), device.values()
     result = measure(metric, gateway, repeat=1, **asked)
@@ -198,7 +198,7 @@ def test_a_repetition_that_was_cut_off_does_not_move_the_median(golden: Golden) 
     ],
 )
 def test_points_of_a_series_that_were_left_out_are_named(
-    metric: str, device: dict[str, float], asked: dict[str, float], points: list[int], golden: Golden
+    metric: str, device: dict[str, Any], asked: dict[str, Any], points: list[int], golden: Golden
 ) -> None:
     result = measure(metric, Gateway(**device), repeat=1, **asked)
     column = "load_percent" if metric == "latency" else "offered_percent"
@@ -303,7 +303,7 @@ def failed(load: float, **outcome: Any) -> Attempt:
     return Attempt(load, short=False, outcome=make_outcome("FAIL", "lost", **outcome))
 
 
-def ended(*every: Attempt, unit: str = "frames/s") -> BrokenError:
+def ended(*every: Attempt, unit: str = "frames/s") -> TimeUpError:
     """The error after these attempts, of which the first was at the lowest load."""
     return nothing_passed(every[0].load, unit, list(every), TimeUpError("end"))
 
