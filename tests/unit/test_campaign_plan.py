@@ -113,42 +113,76 @@ def faults(**changed: Any) -> list[str]:
     return refused.value.faults
 
 
-def test_cells_are_devices_times_series_and_settings_in_the_series_are_measurements_of_one_cell() -> None:
-    found = cells(measure=RIGHT["measure"][1:])
-    assert [point.name for point in found] == [
-        f"{device}-connections-{number}" for device in RIGHT["gateways"] for number in (1000, 5000)
-    ]
-    for point in found:
-        names = [measurement.name for measurement in point.measurements]
-        assert names == ["connection-rate", "throughput-directions-both", "throughput-directions-up"]
-        assert {measurement.most_repetitions for measurement in point.measurements} == {3}
-        assert point.cell.traffic.frame_size == 128
+#: What the cells of a plan have, and what the plan says otherwise than the right one.
+CELLS: dict[str, dict[str, Any]] = {
+    "devices times series, and settings in the series as measurements": {"measure": RIGHT["measure"][1:]},
+    "first what a metric builds on, and last what may end the device": {
+        **CONNECTION_RATE,
+        "measure": [
+            {"metric": metric}
+            for metric in (
+                *("table-capacity", "tear-down-rate", "latency", "throughput"),
+                *("expiry", "connection-rate", "frame-loss"),
+            )
+        ],
+    },
+    "formulas of their connections, where the device has the knob": {
+        "measure": RIGHT["measure"][2:],
+        "series": {"connections": [1000, 5000]},
+        "device": {"hash_size": "2*N"},
+    },
+    "formulas of the connections that ranges make": {
+        **CONNECTION_RATE,
+        "traffic": {},
+        "series": {"source_ports": ["1024-2023", "1024-3023"]},
+        "device": {"hash_size": "2^ceil(log2(N))"},
+    },
+    "a NAT64 prefix where the gateway has one": {**NAT64_PREFIX, "gateways": ["nftables-nat44", "tayga-nat64"]},
+    "keys that change together, with repetitions and a name of their own": {
+        "measure": [{"metric": "connection-rate"}],
+        "gateways": ["nftables-nat44"],
+        "series": {"frame_size": [64, 256]},
+        "traffic": {},
+        "point": [
+            {"name": "few", "source_ports": "1024-1123", "destination_ports": "1-10"},
+            {"source_ports": "1024-1223", "destination_ports": "1-20", "repetitions": 7},
+        ],
+    },
+    "measurements of some devices": {
+        "measure": [{"metric": "throughput"}, {"metric": "connection-rate", "gateways": ["nftables-nat44"]}]
+    },
+    "measurements of some points": {
+        **FEW_AND_MANY,
+        "gateways": ["nftables-nat44"],
+        "measure": [{"metric": "connection-rate"}, {"metric": "throughput", "points": ["few"]}],
+    },
+    "two measurements that differ in anything": {
+        "measure": [{"metric": "throughput", "repeat": number} for number in (1, 2)],
+        "series": {},
+    },
+    # The number is not limited by the cores of the tester's machine.
+    **{
+        f"the device's cores wherever it is: {lab['lab']}": {**ONE, "lab": lab, "series": {"cores": [1, 48]}}
+        for lab in ({"lab": "vm"}, SSH, WIRE)
+    },
+}
 
 
-def test_what_a_metric_builds_on_comes_first_and_what_may_end_the_device_last() -> None:
-    measure = [{"metric": metric} for metric in ("table-capacity", "tear-down-rate", "latency", "throughput")]
-    measure += [{"metric": "expiry"}, {"metric": "connection-rate"}, {"metric": "frame-loss"}]
-    (point,) = cells(gateways=["nftables-nat44"], measure=measure, series={}, traffic={"connections": 1000}, device={})
-    assert [measurement.metric for measurement in point.measurements] == [
-        "connection-rate", "throughput", "latency", "frame-loss", "tear-down-rate", "expiry", "table-capacity",
-    ]  # fmt: skip
+@pytest.mark.parametrize("what", CELLS)
+def test_cells_have(what: str, golden: Golden) -> None:
+    golden([described(point) for point in cells(**CELLS[what])])
 
 
-def test_formulas_follow_the_connections_of_each_cell_where_the_device_has_the_knob() -> None:
-    found = cells(measure=RIGHT["measure"][2:], series={"connections": [1000, 5000]}, device={"hash_size": "2*N"})
-    assert [point.cell.device.hash_size for point in found] == [2000, 10_000, None, None]
-    by_ranges = cells(
-        gateways=["nftables-nat44"],
-        measure=RIGHT["measure"][2:],
-        series={"source_ports": ["1024-2023", "1024-3023"]},
-        device={"hash_size": "2^ceil(log2(N))"},
-    )
-    assert [(point.connections, point.cell.device.hash_size) for point in by_ranges] == [(1000, 1024), (2000, 2048)]
-
-
-def test_a_nat64_prefix_is_for_the_gateways_of_a_plan_that_have_one() -> None:
-    found = cells(**{**NAT64_PREFIX, "gateways": ["nftables-nat44", "tayga-nat64"]})
-    assert [point.cell.lab.nat64_prefix for point in found] == [None, "64:ff9b::/96"]
+def described(point: PlannedCell) -> str:
+    """A cell in a line: its values, what its device and its lab have, and its measurements."""
+    options = point.cell.kind_options
+    own = {
+        "connections": point.connections, "hash_size": point.cell.device.hash_size,
+        "frame_size": point.cell.traffic.frame_size, "nat64_prefix": point.cell.lab.nat64_prefix,
+        "cores": getattr(options, "guest_cores", None) or getattr(options, "device_cores", None),
+    }  # fmt: skip
+    measured = [f"{one.name} {one.repeat} of {one.most_repetitions}" for one in point.measurements]
+    return f"{point.name} {dict(point.values)}: {own}; {', '.join(measured)}"
 
 
 @pytest.mark.parametrize(
@@ -313,17 +347,6 @@ def test_what_lies_next_to_a_fault_is_right() -> None:
         assert cell.values == {"cores": 2}
 
 
-def test_a_measurement_may_be_of_some_devices_or_points_only() -> None:
-    rate = {"metric": "connection-rate"}
-    found = cells(measure=[{"metric": "throughput"}, {**rate, "gateways": ["nftables-nat44"]}])
-    of_device = {point.device: {measurement.metric for measurement in point.measurements} for point in found}
-    assert of_device == {"nftables-nat44": {"throughput", "connection-rate"}, "linux-ipv4": {"throughput"}}
-    some = [rate, {"metric": "throughput", "points": ["few"]}]
-    found = cells(**FEW_AND_MANY, gateways=["nftables-nat44"], measure=some)
-    of_point = {point.connections: {measurement.metric for measurement in point.measurements} for point in found}
-    assert of_point == {1000: {"throughput", "connection-rate"}, 9000: {"connection-rate"}}
-
-
 def test_all_faults_are_told_at_once() -> None:
     found = faults(
         colour=1,
@@ -382,11 +405,6 @@ def test_a_profile_whose_frames_a_gateway_cannot_have_is_the_fault_of_its_measur
         assert fault.startswith(f"x.toml: measure[0].subscriber: {file}: frame size: 64 octets")
 
 
-def test_measurements_that_differ_in_anything_are_two() -> None:
-    few = [{"metric": "throughput", "repeat": number} for number in (1, 2)]
-    assert {len(point.measurements) for point in cells(measure=few, series={})} == {2}
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -410,26 +428,6 @@ def test_a_file_that_is_no_plan_or_whose_recipe_is_missing_is_refused_in_a_line_
     assert ("./mine" not in text) or f"gateways[0]: {tmp_path}/mine.toml" in captured.err
     assert run(["run", str(path), "--out", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()
-
-
-def test_points_are_keys_that_change_together_with_repetitions_and_a_name_of_their_own() -> None:
-    found = cells(
-        measure=[{"metric": "connection-rate"}],
-        gateways=["nftables-nat44"],
-        series={"frame_size": [64, 256]},
-        traffic={},
-        point=[
-            {"name": "few", "source_ports": "1024-1123", "destination_ports": "1-10"},
-            {"source_ports": "1024-1223", "destination_ports": "1-20", "repetitions": 7},
-        ],
-    )
-    long = "nftables-nat44-source-ports-1024-1223-destination-ports-1-20-frame-size"
-    names = ["nftables-nat44-few-frame-size-64", "nftables-nat44-few-frame-size-256", f"{long}-64", f"{long}-256"]
-    assert [point.name for point in found] == names
-    assert [point.connections for point in found] == [1000, 1000, 4000, 4000]
-    assert [point.measurements[0].repeat for point in found] == [3, 3, 7, 7]
-    assert [point.cell.device.hash_size for point in found] == [1024, 1024, 4096, 4096]
-    assert found[0].values == {"source_ports": "1024-1123", "destination_ports": "1-10", "frame_size": 64}
 
 
 def test_a_plan_is_the_same_from_whichever_folder_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -488,18 +486,6 @@ def test_a_plan_for_another_machine_is_checked_as_if_this_were_it(
     assert run(["plan", "check", "--cores", "65", str(path)]) == 0
     assert run(["plan", "check", "--cores", "0", str(path)]) == 2
     assert usable_cpus() == before
-
-
-@pytest.mark.parametrize(
-    ("lab", "option"),
-    [({"lab": "vm"}, "guest_cores"), (SSH, "device_cores"), (WIRE, "device_cores")],
-    ids=lambda value: str(value)[:12],
-)
-def test_a_number_of_cores_is_that_of_the_device_wherever_it_is(lab: dict[str, Any], option: str) -> None:
-    """It is not limited by the cores of the tester's machine."""
-    found = cells(lab=lab, series={"cores": [1, 48]}, **ONE)
-    assert [point.name for point in found] == ["nftables-nat44-cores-1", "nftables-nat44-cores-48"]
-    assert [getattr(point.cell.kind_options, option) for point in found] == [1, 48]
 
 
 @pytest.mark.parametrize(
