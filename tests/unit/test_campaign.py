@@ -27,6 +27,7 @@ from tests.unit.campaigning import (
     quick_disk,
     summaries,
 )
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
@@ -251,15 +252,12 @@ def test_a_trial_that_could_not_be_run_breaks_its_measurement_and_is_begun_anew_
     assert done(tmp_path) == [(2, "")] * 4
 
 
-def test_only_some_cells_are_visited_and_the_rest_is_left_for_later(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_only_some_cells_are_visited_and_the_rest_is_left_for_later(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     benches = Benches()
     campaign(tmp_path, benches, only=["nft*-1000"])
     assert set(benches.cells) == {("nftables-nat44", 1000)}
     for left in (True, False):
-        assert run(["status", str(tmp_path / "out")]) == 0
-        assert (", 12 left at most" in capsys.readouterr().out) == left
+        assert (", 12 left at most" in ran(["status", str(tmp_path / "out")]).out) == left
         campaign(tmp_path, benches)
     assert len(asked(tmp_path)) == 16
     with golden.raises(UsageError):

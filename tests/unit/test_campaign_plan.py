@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.unit.campaigning import SUBSCRIBER, Benches
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 
 from natgauge.campaigns import campaign
@@ -358,9 +359,7 @@ def test_all_faults_are_told_at_once() -> None:
     assert len(found) == 7
 
 
-def test_a_wrong_measurement_hides_no_fault_of_others_and_of_gateways(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_a_wrong_measurement_hides_no_fault_of_others_and_of_gateways(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     path = tmp_path / "x.toml"
     path.write_text(
         'gateways = ["nftables-nat44", "nftables-nat4", "linux-ipv4"]\n[lab]\nplacement = "shared"\n'
@@ -370,8 +369,7 @@ def test_a_wrong_measurement_hides_no_fault_of_others_and_of_gateways(
         '[[measure]]\nmetric = "throughput"\ngroups = 2000\n'
         '[[measure]]\nmetric = "latency"\ndown_share = 0.1\ndirections = "up"\n'
     )
-    assert run(["plan", "check", str(path)]) == 2
-    golden(capsys.readouterr().err)
+    golden(ran(["plan", "check", str(path)], 2).err)
 
 
 def test_the_frames_of_a_subscriber_are_those_of_its_own_profile(tmp_path: Path) -> None:
@@ -417,12 +415,11 @@ def test_a_profile_whose_frames_a_gateway_cannot_have_is_the_fault_of_its_measur
     ],
 )
 def test_a_file_that_is_no_plan_or_whose_recipe_is_missing_is_refused_in_a_line_for_each_fault_and_touches_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+    tmp_path: Path, ran: Ran, text: str
 ) -> None:
     path = tmp_path / "x.toml"
     path.write_text(text)
-    assert run(["plan", "check", str(path)]) == 2
-    captured = capsys.readouterr()
+    captured = ran(["plan", "check", str(path)], 2)
     assert captured.out == ""
     assert all(line.startswith(f"natgauge: {path}: ") for line in captured.err.splitlines())
     assert ("./mine" not in text) or f"gateways[0]: {tmp_path}/mine.toml" in captured.err
@@ -473,15 +470,12 @@ def test_the_configuration_of_ssh_is_beside_the_plan(tmp_path: Path) -> None:
     assert plan.content()["lab"]["ssh_config"] == "hosts"
 
 
-def test_a_plan_for_another_machine_is_checked_as_if_this_were_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_a_plan_for_another_machine_is_checked_as_if_this_were_it(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     path = tmp_path / "x.toml"
     path.write_text(
         'gateways = ["nftables-nat44"]\n[lab]\nplacement = "isolated"\ncores = 64\n[[measure]]\nmetric = "throughput"\n'
     )
-    assert run(["plan", "check", str(path)]) == 2
-    golden(capsys.readouterr().err)
+    golden(ran(["plan", "check", str(path)], 2).err)
     before = usable_cpus()
     assert run(["plan", "check", "--cores", "65", str(path)]) == 0
     assert run(["plan", "check", "--cores", "0", str(path)]) == 2
@@ -514,7 +508,7 @@ def test_a_device_on_two_machines_is_two_devices() -> None:
 
 
 def test_a_plan_of_more_memory_than_there_is_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+    tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     path = tmp_path / "x.toml"
     path.write_text(
@@ -522,12 +516,10 @@ def test_a_plan_of_more_memory_than_there_is_says_so(
     )
     for mebibytes in (100, 100_000):
         monkeypatch.setattr(limits, "memory_octets", lambda _, octets=mebibytes * 2**20: octets)
-        assert run(["plan", "check", str(path)]) == 0
-        golden(capsys.readouterr().out)
+        golden(ran(["plan", "check", str(path)]).out)
     # Nobody knows how much another machine has.
     monkeypatch.setattr(limits, "memory_octets", lambda _: 1)
-    assert run(["plan", "check", "--cores", "4", str(path)]) == 0
-    assert "available here" not in capsys.readouterr().out
+    assert "available here" not in ran(["plan", "check", "--cores", "4", str(path)]).out
 
 
 def test_the_table_limits_what_the_estimate_finds() -> None:
@@ -589,13 +581,12 @@ def test_the_layout_of_the_file_is_no_part_of_the_plan() -> None:
 
 
 def test_the_plan_of_the_documentation_is_right_and_takes_what_it_says(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (EXAMPLE.parents[1] / "docs" / "campaigns.md").read_text(encoding="utf-8")
     (tmp_path / "first.toml").write_text(page.split("```toml\n")[1].split("```")[0])
     monkeypatch.chdir(tmp_path)
-    assert run(["plan", "check", "first.toml"]) == 0
-    assert capsys.readouterr().out in page
+    assert ran(["plan", "check", "first.toml"]).out in page
 
 
 RFC = """
@@ -629,12 +620,11 @@ def test_memory_that_a_recipe_does_not_tell_is_unknown(
 
 
 def test_a_plan_whose_trials_outlast_a_time_out_of_the_user_alone_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden, ran: Ran
 ) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(RFC.format(profile="rfc", connections=1_600_000_000) + "\n[device]\nudp_timeout = 2430\n")
-    assert run(["plan", "check", str(path)]) == 2
-    (said,) = capsys.readouterr().err.splitlines()
+    (said,) = ran(["plan", "check", str(path)], 2).err.splitlines()
     # `natgauge run` has the same rule, and makes no folder.
     with pytest.raises(PlanError) as refused:
         campaign.run(campaign.RunOrder(plan=path, out=tmp_path / "out"), make_bench=Benches())

@@ -34,6 +34,7 @@ from tests.unit.campaigning import (
     progress,
     quick_disk,
     results,
+    summaries,
 )
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
@@ -56,13 +57,12 @@ from natgauge.procedures.kit.procedure import make_settings
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, differing, joined
 from natgauge.reports.text import table, verdict
-from natgauge.stored.find_results import read_summary
 from natgauge.trial.protocols import Silent
 
 __all__ = ["quick_disk"]
 
-#: Few trials, but a search that builds on another one, and verbs that look at what the trial before left.
-SHORT = """
+#: Few trials, but a search that builds on another one.
+ONLY_SEARCHES = """
 name = "small"
 gateways = ["nftables-nat44"]
 profile = "quick"
@@ -76,10 +76,9 @@ metric = "connection-rate"
 error = "50%"
 
 [[measure]]
-metric = "tear-down-rate"
-sample = 2
+metric = "throughput"
+error = "50%"
 """
-ONLY_SEARCHES = SHORT.replace('metric = "tear-down-rate"\nsample = 2', 'metric = "throughput"\nerror = "50%"')
 TWO_DEVICES = ONLY_SEARCHES.replace('"nftables-nat44"', '"nftables-nat44", "linux-ipv4"')
 
 
@@ -489,8 +488,7 @@ def test_what_a_machine_is_counts_for_each_repetition(tmp_path: Path) -> None:
     benches = Versioned()
     benches.governors = ["powersave", "performance"]
     campaign(tmp_path, benches, plan=ONE_CONNECTION_RATE)
-    (folder,) = (tmp_path / "out" / "results").iterdir()
-    found = read_summary(folder)
+    (found,) = summaries(tmp_path).values()
     assert list(differing(found.parameter("governor"))) == ["powersave", "performance"]
     assert "mixed" in words(found)
 
@@ -505,8 +503,8 @@ def test_a_campaign_is_not_gone_on_with_on_another_version_of_the_device(tmp_pat
         campaign(tmp_path, upgraded, plan=ONE_CONNECTION_RATE)
     # With the old version again it goes on to its end.
     campaign(tmp_path, Versioned(), plan=ONE_CONNECTION_RATE)
-    (folder,) = (tmp_path / "out" / "results").iterdir()
-    assert "mixed" not in words(read_summary(folder))
+    (found,) = summaries(tmp_path).values()
+    assert "mixed" not in words(found)
 
 
 def test_a_new_version_is_not_measured_in_cells_that_the_old_one_has_not_reached(tmp_path: Path) -> None:
@@ -520,6 +518,6 @@ def test_a_new_version_is_not_measured_in_cells_that_the_old_one_has_not_reached
         campaign(tmp_path, upgraded, plan=plan)
     assert not upgraded.trials
     campaign(tmp_path, Versioned(), plan=plan)
-    found = [read_summary(folder) for folder in (tmp_path / "out" / "results").iterdir()]
+    found = summaries(tmp_path).values()
     assert [len(result.repetitions) for result in found] == [3, 3]
     assert not [result for result in found if "mixed" in words(result)]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Killed, Simulated, journal_dies, quick_disk
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
@@ -54,23 +55,19 @@ def whole(benches: Benches) -> Benches:
     return benches
 
 
-def test_a_campaign_ends_with_all_its_values_and_the_way_to_the_table(
-    whole: Benches, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    assert run(["run", "small.toml"]) == 0
-    told = capsys.readouterr()
+def test_a_campaign_ends_with_all_its_values_and_the_way_to_the_table(whole: Benches, ran: Ran, golden: Golden) -> None:
+    told = ran(["run", "small.toml"])
     golden(told.out, passing=TIMES)
     assert f"{sum(whole.trials.values())} trials" in told.out
     assert "cell nftables-nat44-connections-1000, round 2: " in told.err
     # Seen: thousands of words. A log has a line for each turn of a cell; -v prints every trial.
     assert "trial 1: " not in told.err
     assert sum(": 0 of" not in line and "left" in line for line in told.err.splitlines()) == 7
-    assert run(["report", *map(str, sorted(Path("results/small/results").iterdir()))]) == 0
-    assert "number of sessions" in capsys.readouterr().out
+    assert "number of sessions" in ran(["report", *map(str, sorted(Path("results/small/results").iterdir()))]).out
 
 
 @pytest.mark.usefixtures("benches")
-def test_the_command_at_the_end_names_the_series_of_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_at_the_end_names_the_series_of_the_plan(ran: Ran) -> None:
     for number, (plan, against) in enumerate(
         (
             (RATES, ["--against", "connections"]),
@@ -79,21 +76,20 @@ def test_the_command_at_the_end_names_the_series_of_the_plan(capsys: pytest.Capt
     ):
         assert plan.count("[series]") == bool(against)
         Path("small.toml").write_text(plan)
-        assert run(["run", "small.toml", "--out", f"out-{number}"]) == 0
-        (line,) = (line for line in capsys.readouterr().out.splitlines() if "Tables: " in line)
+        (line,) = (
+            line for line in ran(["run", "small.toml", "--out", f"out-{number}"]).out.splitlines() if "Tables: " in line
+        )
         assert line.split()[1:] == ["natgauge", "report", *against, f"out-{number}"]
-        assert run(line.split()[2:]) == 0
-        capsys.readouterr()
+        ran(line.split()[2:])
 
 
 def test_a_gateway_that_carries_nothing_is_told_after_its_first_repetition_and_first_at_the_end(
-    whole: Benches, capsys: pytest.CaptureFixture[str]
+    whole: Benches, ran: Ran
 ) -> None:
     """Seen: a plan went on for an hour of zeros, and its end ranked them."""
     whole.gateway = lambda cell: Gateway(establishes=30_000, forwards=60_000 * (cell.gateway == "linux-ipv4"))
     # A result of 0 is one, as of `natgauge measure`.
-    assert run(["run", "small.toml"]) == 0
-    told = capsys.readouterr()
+    told = ran(["run", "small.toml"])
     assert told.out.startswith("0 in every repetition of 2 of 8 results: throughput of nftables-nat44.\n")
     rounds = [line for line in told.err.splitlines() if " repetitions done" in line]
     nothing = [line.startswith("0 in every repetition so far: throughput of nftables-nat44-connec") for line in rounds]
@@ -102,63 +98,52 @@ def test_a_gateway_that_carries_nothing_is_told_after_its_first_repetition_and_f
     assert " and 1 more; cell " in rounds[-1]
     # One gateway of which every frame comes through is no matter of this.
     whole.gateway = lambda _cell: Gateway(establishes=30_000, forwards=60_000)
-    assert run(["run", "small.toml", "--out", "other"]) == 0
-    told = capsys.readouterr()
+    told = ran(["run", "small.toml", "--out", "other"])
     assert "0 in every repetition" not in told.out + told.err
 
 
 def test_what_broke_is_told_and_ends_with_its_own_status(
-    whole: Benches, capsys: pytest.CaptureFixture[str], golden: Golden
+    whole: Benches, capsys: pytest.CaptureFixture[str], golden: Golden, ran: Ran
 ) -> None:
     whole.breaks = {"linux-ipv4": BrokenError("linux-ipv4: does not come up")}
-    assert run(["run", "small.toml"]) == 4
-    told = capsys.readouterr().out
+    told = ran(["run", "small.toml"], 4).out
     golden(told, passing=TIMES)
     # Seen: the command that it named had results only, and said nothing of what is missing.
     assert run(shlex.split(told.partition("Tables: natgauge ")[2].splitlines()[0])) == 0
     # Seen: the status called a campaign ended whose report said that measurements have not ended.
     assert ": 4 of 8 measurements broke; mend what natgauge status names, then " in capsys.readouterr().err
-    assert run(["status", "results/small"]) == 0
-    assert "small: ended, 4 measurements broke; " in capsys.readouterr().out
+    assert "small: ended, 4 measurements broke; " in ran(["status", "results/small"]).out
 
 
 def test_a_campaign_of_which_everything_broke_has_no_report_and_keeps_why(
-    benches: Benches, capsys: pytest.CaptureFixture[str], golden: Golden
+    benches: Benches, ran: Ran, golden: Golden
 ) -> None:
     benches.breaks = dict.fromkeys(("linux-ipv4", "nftables-nat44"), BrokenError("does not come up"))
-    assert run(["run", "small.toml"]) == 4
-    capsys.readouterr()
+    ran(["run", "small.toml"], 4)
     for options in ([], ["--like", "v6ops-mail-forwarding"]):
-        assert run(["report", *options, "results/small"]) == 2
-        golden(capsys.readouterr().err)
+        golden(ran(["report", *options, "results/small"], 2).err)
     kept = Path("results/small/campaign.json")
     first = kept.read_text()
     assert run(["run", "small.toml"]) == 2
     assert kept.read_text() == first
 
 
-def test_a_signal_names_the_way_on_and_nothing_is_repeated(
-    benches: Benches, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_a_signal_names_the_way_on_and_nothing_is_repeated(benches: Benches, ran: Ran, golden: Golden) -> None:
     benches.killed = Dies(5, by=EndedBySignal(signal.SIGINT))
-    assert run(["run", "small.toml", "--out", "here"]) == 130
-    golden(capsys.readouterr().err)
-    assert run(["run", "small.toml", "--out", "here"]) == 2
-    golden(capsys.readouterr().err)
+    golden(ran(["run", "small.toml", "--out", "here"], 130).err)
+    golden(ran(["run", "small.toml", "--out", "here"], 2).err)
     benches.killed = Dies()
-    assert run(["run", "small.toml", "--out", "here", "--resume"]) == 0
-    assert "4 repetitions done" in capsys.readouterr().out
+    assert "4 repetitions done" in ran(["run", "small.toml", "--out", "here", "--resume"]).out
 
 
-def test_the_way_on_after_a_signal_has_all_options_that_its_session_had(
-    benches: Benches, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_way_on_after_a_signal_has_all_options_that_its_session_had(benches: Benches, ran: Ran) -> None:
     """Seen: without --only it went on with all cells."""
     Path("small.toml").write_text(RATES)
     benches.killed = Dies(5, by=EndedBySignal(signal.SIGINT))
     options = ["--out", "my folder", "--only", "nft*", "--only", "linux-ipv4-connections-1000", "--host-name"]
-    assert run(["run", "small.toml", *options]) == 130
-    (way_on,) = [line for line in capsys.readouterr().err.splitlines() if "continue with: " in line]
+    (way_on,) = [
+        line for line in ran(["run", "small.toml", *options], 130).err.splitlines() if "continue with: " in line
+    ]
     words = shlex.split(way_on.partition("continue with: ")[2])
     assert words == ["natgauge", "run", "small.toml", *options, "--resume"]
     benches.killed = Dies()
@@ -186,15 +171,12 @@ def test_the_lab_of_a_campaign_is_its_own_from_the_first_cell_to_the_last(
     assert not locks.Lock("mine").is_held()
 
 
-def test_an_error_that_passes_names_how_much_is_done_and_the_way_on(
-    benches: Benches, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_an_error_that_passes_names_how_much_is_done_and_the_way_on(benches: Benches, ran: Ran, golden: Golden) -> None:
     """Seen: the lab was taken by another natgauge after half of the campaign, and nothing said how to go on."""
     benches.killed = Dies(
         20, by=locks.InUseError("lab mine: in use by process 7; wait until it has ended", another="lab_name")
     )
-    assert run(["run", "small.toml", "--lab-name", "mine"]) == 3
-    *_, way_on, error = capsys.readouterr().err.splitlines()
+    *_, way_on, error = ran(["run", "small.toml", "--lab-name", "mine"], 3).err.splitlines()
     golden(f"{way_on}\n{error}")
     done = json.loads(Path("results/small/campaign.json").read_text())
     assert done["plan"]["lab"] == {"lab_name": "mine"}
@@ -204,8 +186,7 @@ def test_an_error_that_passes_names_how_much_is_done_and_the_way_on(
     assert run(words[1:]) == 0
     # A wrong question is not right later.
     benches.killed, benches.refuses = Dies(), "connection-rate"
-    assert run(["run", "small.toml"]) == 2
-    assert "continue with" not in capsys.readouterr().err
+    assert "continue with" not in ran(["run", "small.toml"], 2).err
 
 
 def test_a_signal_before_the_campaign_has_a_folder_names_a_command_that_is_not_refused(
@@ -274,22 +255,19 @@ def test_a_plan_that_the_user_wrote_into_the_folder_is_never_removed(benches: Be
     assert (study / "plan.toml").read_text() == BRIEF
 
 
-def test_the_copy_of_a_plan_in_the_folder_of_its_campaign_is_not_replaced_by_itself(
-    benches: Benches, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_copy_of_a_plan_in_the_folder_of_its_campaign_is_not_replaced_by_itself(benches: Benches, ran: Ran) -> None:
     ended: Any = EndedBySignal(signal.SIGTERM)
     benches.breaks = dict.fromkeys(("linux-ipv4", "nftables-nat44"), ended)
     assert run(["run", "small.toml"]) == 143
     kept, changed = Path("results/small/plan.toml"), BRIEF.replace("seed = 5", "seed = 6")
     kept.write_text(changed)
     benches.breaks = dict.fromkeys(benches.breaks, OccupiedError("table_size: is in use"))
-    assert run(["run", str(kept)]) == 2
-    assert "campaign: results/small holds one already; " in capsys.readouterr().err
+    assert "campaign: results/small holds one already; " in ran(["run", str(kept)], 2).err
     assert kept.read_text() == changed
 
 
 def test_a_campaign_that_began_in_the_folder_meanwhile_is_not_overwritten(
-    benches: Benches, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    benches: Benches, ran: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seen: its plan and its machine were replaced, and its journal stayed."""
     del benches
@@ -301,8 +279,7 @@ def test_a_campaign_that_began_in_the_folder_meanwhile_is_not_overwritten(
 
     monkeypatch.setattr(campaign, "checked_estimate", meanwhile)
     Path("other.toml").write_text(BRIEF.replace("seed = 5", "seed = 6"))
-    assert run(["run", "other.toml"]) == 2
-    assert "campaign: results/small holds one already; " in capsys.readouterr().err
+    assert "campaign: results/small holds one already; " in ran(["run", "other.toml"], 2).err
     assert json.loads(Path("results/small/campaign.json").read_text())["seed"] == 5
     assert run(["run", "small.toml", "--resume"]) == 0
 
@@ -341,12 +318,9 @@ def several(benches: Benches) -> Benches:
     return benches
 
 
-def test_several_plans_have_a_folder_each_and_a_report_of_all(
-    several: Benches, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_plans_have_a_folder_each_and_a_report_of_all(several: Benches, ran: Ran) -> None:
     several.breaks = {"linux-ipv4": BrokenError("linux-ipv4: does not come up")}
-    assert run(["run", *SEVERAL, "--out", "all"]) == 4
-    told = capsys.readouterr().out
+    told = ran(["run", *SEVERAL, "--out", "all"], 4).out
     assert re.findall(r"^(\w+): ended[^;]*; 1 cell, (\d)", told, re.MULTILINE) == [
         ("first", "3"),
         ("second", "0"),
@@ -354,52 +328,47 @@ def test_several_plans_have_a_folder_each_and_a_report_of_all(
     ]
     assert len(re.findall(r"^  Time: [\d.]+ s$", told, re.MULTILINE)) == 3
     assert sorted(path.name for path in Path("all").iterdir()) == ["first", "second", "third"]
-    assert run(["status", *(f"all/{name.removesuffix('.toml')}" for name in SEVERAL)]) == 0
-    assert re.findall(r"^(\w+): ended", capsys.readouterr().out, re.MULTILINE) == ["first", "second", "third"]
-    assert run(["report", "--against", "gateway", "all"]) == 0
-    assert "iptables-nat44" in capsys.readouterr().out
+    assert re.findall(
+        r"^(\w+): ended", ran(["status", *(f"all/{name.removesuffix('.toml')}" for name in SEVERAL)]).out, re.MULTILINE
+    ) == ["first", "second", "third"]
+    assert "iptables-nat44" in ran(["report", "--against", "gateway", "all"]).out
 
 
-def test_several_plans_are_resumed_where_a_signal_ended_them(
-    several: Benches, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_several_plans_are_resumed_where_a_signal_ended_them(several: Benches, ran: Ran, golden: Golden) -> None:
     trials = Dies(8, by=EndedBySignal(signal.SIGINT))
     several.killed = trials
-    assert run(["run", *SEVERAL]) == 130
-    golden(capsys.readouterr().err)
+    golden(ran(["run", *SEVERAL], 130).err)
     begun = sorted(path.name for path in Path("results").iterdir())
     assert begun in (["first"], ["first", "second"])
     # Nothing is measured before all folders are known to be free.
     several.killed = Dies(0)
-    assert run(["run", *SEVERAL]) == 2
-    golden(capsys.readouterr().err)
+    golden(ran(["run", *SEVERAL], 2).err)
     several.killed = Dies()
-    assert run(["run", *SEVERAL, "--resume"]) == 0
-    assert capsys.readouterr().out.count("3 repetitions done") == 3
+    assert ran(["run", *SEVERAL, "--resume"]).out.count("3 repetitions done") == 3
 
 
-def test_an_error_in_one_of_several_plans_does_not_end_the_others(
-    several: Benches, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_an_error_in_one_of_several_plans_does_not_end_the_others(several: Benches, ran: Ran, golden: Golden) -> None:
     several.breaks = {"linux-ipv4": ValueError("unforeseen")}
-    assert run(["run", *SEVERAL]) == 4
-    said = capsys.readouterr()
+    said = ran(["run", *SEVERAL], 4)
     assert re.findall(r"^(\w+): ended", said.out, re.MULTILINE) == ["first", "third"]
     (error,) = [line for line in said.err.splitlines() if line.startswith("natgauge: ")]
     golden(error)
 
 
 def test_a_refused_one_of_several_plans_does_not_end_the_others_though_it_leaves_no_folder(
-    several: Benches, capsys: pytest.CaptureFixture[str]
+    several: Benches, ran: Ran
 ) -> None:
     several.breaks = {"linux-ipv4": OccupiedError("table_size: is in use")}
-    assert run(["run", *SEVERAL]) == 3
-    told = capsys.readouterr()
+    told = ran(["run", *SEVERAL], 3)
     assert re.findall(r"^(\w+): ended", told.out, re.MULTILINE) == ["first", "third"]
     assert sorted(path.name for path in Path("results").iterdir()) == ["first", "third"]
     several.breaks = {}
-    assert run(shlex.split(told.err.splitlines()[-1].partition("continue with: natgauge ")[2])) == 0
-    assert capsys.readouterr().out.count("3 repetitions done") == 3
+    assert (
+        ran(shlex.split(told.err.splitlines()[-1].partition("continue with: natgauge ")[2])).out.count(
+            "3 repetitions done"
+        )
+        == 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -415,18 +384,17 @@ def test_a_refused_one_of_several_plans_does_not_end_the_others_though_it_leaves
     ],
 )
 def test_wrong_plans_among_several_are_refused_before_the_first_one_begins(
-    several: Benches, capsys: pytest.CaptureFixture[str], second: str, options: list[str], told: str
+    several: Benches, ran: Ran, second: str, options: list[str], told: str
 ) -> None:
     Path("second.toml").write_text(second)
-    assert run(["run", *SEVERAL, *options]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = ran(["run", *SEVERAL, *options], 2).err.splitlines()
     assert told in line
     assert not several.cells
     assert not Path("results").exists()
 
 
 def test_the_status_of_a_killed_campaign_names_the_trial_and_the_bounds(
-    benches: Benches, capsys: pytest.CaptureFixture[str], golden: Golden
+    benches: Benches, capsys: pytest.CaptureFixture[str], golden: Golden, ran: Ran
 ) -> None:
     """The lines are those of the session, of the cell run and of three trials; a killed session writes no last one."""
     benches.killed = Dies(2)
@@ -436,30 +404,24 @@ def test_the_status_of_a_killed_campaign_names_the_trial_and_the_bounds(
             run(["run", "small.toml"])
     assert sum(benches.trials.values()) == 2
     capsys.readouterr()
-    assert run(["status", "results/small"]) == 0
-    told = capsys.readouterr().out
+    told = ran(["status", "results/small"]).out
     golden(told, passing=TIMES)
-    assert run(["status", "results/small", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran(["status", "results/small", "--json"]).out)
     assert document["name"] == "small"
     assert document["now"]["trial"] == 3
     assert not document["runs"]
     assert len(document["measurements"]) == 2
     benches.killed = Dies()
-    assert run(["run", "small.toml", "--resume"]) == 0
-    capsys.readouterr()
+    ran(["run", "small.toml", "--resume"])
     assert run(["status", "results/small"]) == 0
     # The trial that the kill ended is not one of them.
     assert f"; {sum(benches.trials.values())} trials" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", [["status", "nowhere"], ["run", "small.toml", "--resume"], ["run", "nowhere.toml"]])
-def test_where_there_is_no_campaign_one_line_says_so(
-    benches: Benches, capsys: pytest.CaptureFixture[str], command: list[str]
-) -> None:
+def test_where_there_is_no_campaign_one_line_says_so(benches: Benches, ran: Ran, command: list[str]) -> None:
     del benches
-    assert run(command) == 2
-    told = capsys.readouterr().err
+    told = ran(command, 2).err
     assert told.count("\n") == 1
     assert not Path("results").exists()
 

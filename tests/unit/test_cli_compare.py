@@ -17,6 +17,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from tests.unit.conftest import Ran
 from tests.unit.fake_engine import CLEAN
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import BASELINE, compared, estimate
@@ -176,11 +177,8 @@ class Ready:
         return requests.of(plan, self.number, pacing(plan, bench.lab.placement))
 
 
-def test_json_is_one_object_with_the_promised_fields(
-    engine: Engine, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    assert run([*ASKED, "--json", "--quantities", "up,new"]) == 0
-    shown = capsys.readouterr()
+def test_json_is_one_object_with_the_promised_fields(engine: Engine, ran: Ran, golden: Golden) -> None:
+    shown = ran([*ASKED, "--json", "--quantities", "up,new"])
     document = json.loads(shown.out)
     labels = ["nftables-nat44", "iptables-nat44", "nftables-nat44 (A/A control)"]
     assert [one["label"] for one in document["gateways"]] == labels
@@ -296,11 +294,8 @@ def test_a_comparison_that_did_not_come_to_its_end_has_a_comment_with_the_reason
 @pytest.mark.parametrize(
     "wrong", [["--fail-above", "x"], ["--nonsense"], ["--quantities", "often"], ["nowhere.toml"]], ids=" ".join
 )
-def test_a_comparison_that_is_refused_has_a_comment_with_the_reason(
-    capsys: pytest.CaptureFixture[str], wrong: list[str]
-) -> None:
-    assert run([*ASKED, *wrong, "--format", "markdown"]) == 2
-    printed = capsys.readouterr()
+def test_a_comparison_that_is_refused_has_a_comment_with_the_reason(ran: Ran, wrong: list[str]) -> None:
+    printed = ran([*ASKED, *wrong, "--format", "markdown"], 2)
     assert printed.err.count("\n") == 1
     assert len(printed.out.splitlines()) == 3
 
@@ -369,10 +364,9 @@ def test_a_nat64_next_to_a_nat44_has_references_of_its_own(engine: Engine, capsy
 
 @pytest.mark.parametrize(("limit", "status"), [("3%", 10), ("30%", 0)])
 def test_the_exit_status_tells_whether_it_costs_more_than_it_may(
-    engine: Engine, capsys: pytest.CaptureFixture[str], limit: str, status: int, golden: Golden
+    engine: Engine, ran: Ran, limit: str, status: int, golden: Golden
 ) -> None:
-    assert run([*ASKED, "--fail-above", limit]) == status
-    golden(capsys.readouterr().out.splitlines()[0])
+    golden(ran([*ASKED, "--fail-above", limit], status).out.splitlines()[0])
     assert len(engine.rounds) == by_slices.BySlices.first_analysis
 
 
@@ -440,24 +434,20 @@ def test_words_name_verdict_interval_and_costs(printed: Callable[..., str], gold
     golden(printed(), passing=EVIDENCE)
 
 
-def test_a_gateway_that_keeps_losing_frames_ends_it_in_one_line(
-    engine: Engine, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_a_gateway_that_keeps_losing_frames_ends_it_in_one_line(engine: Engine, ran: Ran, golden: Golden) -> None:
     engine.lost = 5
-    assert run(ASKED) == 4
-    error = capsys.readouterr().err
+    error = ran(ASKED, 4).err
     golden(error)
     assert len(engine.rounds) == 3
 
 
 @pytest.mark.parametrize("second", [20_001, 30_000])
-def test_a_cable_that_is_void_ends_it_whatever_another_cable_does(
-    engine: Engine, capsys: pytest.CaptureFixture[str], second: int
-) -> None:
+def test_a_cable_that_is_void_ends_it_whatever_another_cable_does(engine: Engine, ran: Ran, second: int) -> None:
     engine.lost, engine.lossy = 5, "cable"
     other = f"nftables-nat44:connections={second}"
-    assert run(["compare", "nftables-nat44:connections=20000", other, "--quantities", "up"]) == 4
-    assert "compare: cable: " in capsys.readouterr().err
+    assert (
+        "compare: cable: " in ran(["compare", "nftables-nat44:connections=20000", other, "--quantities", "up"], 4).err
+    )
     assert len(engine.rounds) == 3
 
 
@@ -482,13 +472,10 @@ def test_markdown_is_a_comment_with_a_table_in_which_no_path_is_a_mark(
     assert control[0].strip() == "nftables-nat44 (A/A control)"
 
 
-def test_labels_stand_for_the_gateways_in_what_is_said_and_stored(
-    engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_labels_stand_for_the_gateways_in_what_is_said_and_stored(engine: Engine, ran: Ran, tmp_path: Path) -> None:
     """A comment on a change had the paths of the job, which say nothing to its reader."""
     asked = [*ASKED, "--quantities", "up", "--results", str(tmp_path)]
-    assert run([*asked, "--labels", "base, this change", "--format", "markdown"]) == 0
-    said = capsys.readouterr().out
+    said = ran([*asked, "--labels", "base, this change", "--format", "markdown"]).out
     assert "nat44" not in said.replace("-compare-nftables-nat44", "")
     assert re.findall(r"^\| (base|this change)\b", said, re.MULTILINE) == ["base", "this change", "base"]
     (plan,) = tmp_path.glob("*/plan.json")
@@ -496,8 +483,7 @@ def test_labels_stand_for_the_gateways_in_what_is_said_and_stored(
     assert recipes["this change"] == "iptables-nat44"
     done = len(engine.rounds)
     for wrong in ("base", "base,this,change", "base,", ","):
-        assert run([*asked, "--labels", wrong]) == 2
-        assert len(capsys.readouterr().err.splitlines()) == 1
+        assert len(ran([*asked, "--labels", wrong], 2).err.splitlines()) == 1
     assert len(engine.rounds) == done
 
 
@@ -516,13 +502,8 @@ def test_a_core_that_was_often_taken_away_is_noted_once_in_every_form(
 UNEQUAL = ["compare", "map-e", "ds-lite", "--connections", "20000", "--seed", "7", "--quantities", "up"]
 
 
-def test_chains_of_unequal_length_say_so_with_the_cost_of_a_hop(
-    engine: Engine, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    printed = []
-    for form in (["--json"], [], ["--format", "markdown"]):
-        assert run([*UNEQUAL, "--unlike", *form]) == 0
-        printed.append(capsys.readouterr().out)
+def test_chains_of_unequal_length_say_so_with_the_cost_of_a_hop(engine: Engine, ran: Ran, golden: Golden) -> None:
+    printed = [ran([*UNEQUAL, "--unlike", *form]).out for form in (["--json"], [], ["--format", "markdown"])]
     document = json.loads(printed[0])
     assert [one["devices"] for one in document["gateways"]] == [2, 3, 2]
     # The simulated core changes its speed, so that only ratios are exact.
@@ -544,12 +525,11 @@ recipe = "linux-ipv4"
 
 
 def test_the_number_of_devices_makes_gateways_of_one_kind_unlike(
-    engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path, golden: Golden
+    engine: Engine, ran: Ran, tmp_path: Path, golden: Golden
 ) -> None:
     text = (BUILT_IN / "map-e.toml").read_text().replace('name = "map-e"', 'name = "longer"')
     (tmp_path / "longer.toml").write_text(text + LONGER)
-    assert run(["compare", "map-e", "./longer.toml"]) == 2
-    error = capsys.readouterr().err
+    error = ran(["compare", "map-e", "./longer.toml"], 2).err
     golden(error)
     assert "--unlike" in error
     assert engine.rounds == []
@@ -591,9 +571,8 @@ def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path
     ],
 )
 def test_the_error_names_the_gateway_and_comes_before_what_follows(
-    by: str, gateways: list[str], label: str, capsys: pytest.CaptureFixture[str], golden: Golden
+    by: str, gateways: list[str], label: str, ran: Ran, golden: Golden
 ) -> None:
-    assert run(["compare", *gateways, "--by", by, "--connections", "20000"]) == 4
-    line = capsys.readouterr().err.splitlines()[-1]
+    line = ran(["compare", *gateways, "--by", by, "--connections", "20000"], 4).err.splitlines()[-1]
     assert label in line
     golden(line)

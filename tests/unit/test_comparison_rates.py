@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.simulated_lab import Simulation, simulated
 from tests.simulated_lab.lab import CLOCK, LABS, SimulatedLab
+from tests.unit.conftest import Ran
 from tests.unit.counted import change_counts, change_trial
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import compared_by_rates
@@ -104,10 +105,9 @@ def known(figure: RatioEstimate) -> tuple[float, float]:
     return figure.low, figure.high
 
 
-def test_a_known_ratio_lies_in_the_interval_that_is_told(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_known_ratio_lies_in_the_interval_that_is_told(world: World, ran: Ran) -> None:
     world.gateways[1] = {"establishes": 16_000.0, "forwards": 40_000.0}
-    assert run([*ASKED, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran([*ASKED, "--json"]).out)
     assert (document["by"], document["rounds"]) == ("rates", 8)
     assert [one["parameters"]["place"]["placement"] for one in document["gateways"]] == ["isolated"] * 3
     assert [figure["quantity"] for figure in document["estimates"]] == ["new", "both"]
@@ -135,11 +135,8 @@ def test_a_loss_at_every_rate_can_be_tolerated(world: World, golden: Golden) -> 
     golden(text(found))
 
 
-def test_the_same_gateway_twice_shows_no_difference(
-    world: World, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    assert run([*ASKED, "--quantities", "new"]) == 0
-    out = capsys.readouterr().out
+def test_the_same_gateway_twice_shows_no_difference(world: World, ran: Ran, golden: Golden) -> None:
+    out = ran([*ASKED, "--quantities", "new"]).out
     golden(out)
     assert {gateway.establishes for gateway in world.started} == {20_000.0}
 
@@ -302,12 +299,11 @@ TESTER = {"real_ceiling": 12_000.0}
 
 
 def test_of_two_gateways_that_are_both_faster_than_the_tester_nothing_is_known(
-    world: World, capsys: pytest.CaptureFixture[str], golden: Golden
+    world: World, ran: Ran, golden: Golden
 ) -> None:
     """20,000/s and 40,000/s: the tester does 12,000/s, so both seem alike."""
     world.gateways = [TESTER, {"establishes": 40_000.0, **TESTER}, TESTER]
-    assert run([*ASKED, "--quantities", "new", "--most-seconds", str(SIX_ROUNDS), "--json"]) == 11
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran([*ASKED, "--quantities", "new", "--most-seconds", str(SIX_ROUNDS), "--json"], 11).out)
     (figure,) = document["estimates"]
     assert (figure["verdict"], figure["ratio"], figure["low"], figure["high"]) == ("undecided", None, 0, None)
     golden(figure["text"])
@@ -322,13 +318,12 @@ def test_of_two_gateways_that_are_both_faster_than_the_tester_nothing_is_known(
 
 @pytest.mark.parametrize("limited", [TESTER, {"alters": disturbed}])
 def test_what_limits_both_gateways_never_lets_fail_above_pass(
-    world: World, capsys: pytest.CaptureFixture[str], limited: dict[str, Any], golden: Golden
+    world: World, ran: Ran, limited: dict[str, Any], golden: Golden
 ) -> None:
     """The second one costs twice as much."""
     fast = {"establishes": 80_000.0, **limited}
     world.gateways = [fast, {"establishes": 40_000.0, **limited}, fast]
-    assert run([*ASKED, "--quantities", "new", "--most-seconds", str(SIX_ROUNDS), "--fail-above", "3%"]) == 11
-    out = capsys.readouterr().out
+    out = ran([*ASKED, "--quantities", "new", "--most-seconds", str(SIX_ROUNDS), "--fail-above", "3%"], 11).out
     by = "tester" if limited is TESTER else "host"
     assert f"the bottleneck of {FIRST} was the {by} in" in out
     golden(out)
@@ -414,11 +409,10 @@ def test_with_fail_above_few_connections_are_no_reason_to_refuse(world: World) -
         assert found.exit_status == status
 
 
-def test_doubts_of_each_gateway_are_those_that_measure_has(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doubts_of_each_gateway_are_those_that_measure_has(world: World, ran: Ran) -> None:
     world.receiver_seconds = 1e-6
     world.gateways[1] = {"establishes": 16_000.0, "forwards": 40_000.0, "disturbed": 0.3}
-    assert run([*ASKED, "--json", "--most-seconds", "300"]) == 11
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran([*ASKED, "--json", "--most-seconds", "300"], 11).out)
     told = {
         one["label"]: {quantity: [doubt["word"] for doubt in found] for quantity, found in one["doubts"].items()}
         for one in document["gateways"]
@@ -445,9 +439,7 @@ def test_a_gateway_without_any_rate_ends_it_in_one_line(world: World, golden: Go
         world.compare({}, {"passes": lambda _load: False})
 
 
-def test_a_gateway_without_any_rate_in_some_rounds_never_lets_fail_above_pass(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_gateway_without_any_rate_in_some_rounds_never_lets_fail_above_pass(world: World, ran: Ran) -> None:
     """In every third round it loses all frames; in the others it is as fast as the baseline."""
 
     def start(lab: str) -> Gateway:
@@ -457,15 +449,13 @@ def test_a_gateway_without_any_rate_in_some_rounds_never_lets_fail_above_pass(
 
     world.simulation.start = start
     asked = [*ASKED, "--quantities", "new", "--most-seconds", "1000", "--fail-above", "10%", "--json"]
-    assert run(asked) == 11
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran(asked, 11).out)
     (figure,) = document["estimates"]
     assert (figure["verdict"], figure["above"], figure["high"]) == ("undecided", None, None)
     assert 0.9 < figure["low"] < 1
     assert figure["blocks"] == document["rounds"] >= 8
     assert f"{SECOND} passed no rate in 3 of" in figure["text"]
-    assert run(["report", document["results"]]) == 0
-    assert figure["text"] in capsys.readouterr().out
+    assert figure["text"] in ran(["report", document["results"]]).out
     rounds = Path(document["results"]) / "rounds.jsonl"
     lines = [json.loads(line) for line in rounds.read_text().splitlines()]
     rounds.write_text("".join(json.dumps({**line, "failed": {}}) + "\n" for line in lines))
@@ -522,10 +512,11 @@ def test_each_gateway_has_its_share_of_the_time(number: int) -> None:
 
 
 def test_a_setting_of_the_whole_machine_may_differ_where_one_stands_at_a_time(
-    world: World, capsys: pytest.CaptureFixture[str], golden: Golden
+    world: World, ran: Ran, golden: Golden
 ) -> None:
-    assert run(["compare", *ONE_AT_A_TIME, *ASKED[3:], "--quantities", "new"]) == 0
-    assert f"Rates of {ONE_AT_A_TIME[1]}: new 2" in capsys.readouterr().out
+    assert (
+        f"Rates of {ONE_AT_A_TIME[1]}: new 2" in ran(["compare", *ONE_AT_A_TIME, *ASKED[3:], "--quantities", "new"]).out
+    )
     assert (len(world.started), world.most_at_once) == (3 * 8, 1)
     with golden.raises(UsageError):
         natgauge.compare("nftables-nat44:hash_size=1024", "nftables-nat44:hash_size=65536", by="slices")

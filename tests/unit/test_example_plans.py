@@ -9,6 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import pytest
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 from tools import site_files
 
@@ -73,12 +74,9 @@ def test_every_plan_is_right_where_it_is_meant_for(path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_examples_of_published_tables_are_what_the_command_prints(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_examples_of_published_tables_are_what_the_command_prints(name: str, ran: Ran) -> None:
     small = ["--small"] if name.endswith("-small") else []
-    assert run(["published", "--plan", *small, name.removesuffix("-small")]) == 0
-    printed_plan = capsys.readouterr().out
+    printed_plan = ran(["published", "--plan", *small, name.removesuffix("-small")]).out
     example = (EXAMPLES / f"{name}.toml").read_text(encoding="utf-8")
     assert example == f"# SPDX-License-Identifier: Apache-2.0\n{printed_plan}"
 
@@ -205,13 +203,12 @@ def has_no_jool(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_plans_of_what_runs_here_are_written_into_a_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+    tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     """Table 22 has columns of tayga, which runs here, and of Jool, which does not."""
     has_no_jool(monkeypatch)
     folder = tmp_path / "new" / "plans"
-    assert run(["published", "--plan", "--small", "--here", "--into", str(folder)]) == 0
-    said = capsys.readouterr()
+    said = ran(["published", "--plan", "--small", "--here", "--into", str(folder)])
     of_jool = {
         name
         for name in PLANNED
@@ -228,12 +225,9 @@ def test_plans_of_what_runs_here_are_written_into_a_folder(
     golden(left_out)
 
 
-def test_plans_of_what_runs_in_the_guest_have_the_tables_of_jool(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_plans_of_what_runs_in_the_guest_have_the_tables_of_jool(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     """Only Jool's branch for MAP-T is in no package of the guest."""
-    assert run(["published", "--plan", "--small", "--lab", "vm", "--here", "--into", str(tmp_path)]) == 0
-    said = capsys.readouterr()
+    said = ran(["published", "--plan", "--small", "--lab", "vm", "--here", "--into", str(tmp_path)])
     written = {name: tmp_path / f"{name}-guest.toml" for name in PLANNED if name != "scalability-draft-figure-17"}
     assert said.out.splitlines() == [str(path) for path in written.values()]
     for name, path in written.items():
@@ -243,18 +237,17 @@ def test_plans_of_what_runs_in_the_guest_have_the_tables_of_jool(
 
 
 def test_a_table_of_a_device_that_does_not_run_here_is_refused_in_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+    ran: Ran, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     has_no_jool(monkeypatch)
-    assert run(["published", "--plan", "--here", "nat64-paper-table-11"]) == 3
-    said = capsys.readouterr()
+    said = ran(["published", "--plan", "--here", "nat64-paper-table-11"], 3)
     assert said.out == ""
     golden(said.err)
     assert run(["published", "--plan", "--here", "nat64-paper-table-12"]) == 0
 
 
 def test_named_tables_without_any_plan_are_an_error_and_others_of_them_are_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ran: Ran
 ) -> None:
     refused, written = REFUSED[0], PLANNED[0]
     assert run(["published", "--plan", "--into", str(tmp_path), refused]) in {2, 3}
@@ -262,24 +255,23 @@ def test_named_tables_without_any_plan_are_an_error_and_others_of_them_are_left_
     assert (said.out, len(said.err.splitlines()), list(tmp_path.iterdir())) == ("", 1, [])
     assert "left out" not in said.err
     for named in ([refused, written], [written, refused]):
-        assert run(["published", "--plan", "--into", str(tmp_path), *named]) == 0
-        said = capsys.readouterr()
+        said = ran(["published", "--plan", "--into", str(tmp_path), *named])
         assert said.out == f"{tmp_path / f'{written}.toml'}\n"
         assert said.err.endswith("; left out\n")
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, ran: Ran) -> None:
     (tmp_path / "file").write_text("")
-    assert run(["published", "--plan", "--into", str(tmp_path / "file"), "nat64-paper-table-12"]) == 2
-    assert "published: --into: cannot write" in capsys.readouterr().err
+    assert (
+        "published: --into: cannot write"
+        in ran(["published", "--plan", "--into", str(tmp_path / "file"), "nat64-paper-table-12"], 2).err
+    )
 
 
-def test_the_list_and_the_view_say_whether_there_is_a_plan(capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
-    assert run(["published"]) == 0
-    listed = {line.split()[0]: line.split()[1] for line in capsys.readouterr().out.splitlines()}
+def test_the_list_and_the_view_say_whether_there_is_a_plan(ran: Ran, golden: Golden) -> None:
+    listed = {line.split()[0]: line.split()[1] for line in ran(["published"]).out.splitlines()}
     assert listed == {name: "no" if name in REFUSED else "plan" for name in names()}
-    assert run(["published", "nat64-paper-table-6", "nat64-paper-table-17"]) == 0
-    shown = capsys.readouterr().out
+    shown = ran(["published", "nat64-paper-table-6", "nat64-paper-table-17"]).out
     assert "natgauge published --plan nat64-paper-table-6, or with --small" in shown
     golden(shown)
 
@@ -509,7 +501,7 @@ def test_a_plan_whose_queues_will_raise_the_rate_says_how_many_connections_to_ta
 
 
 def test_trials_that_are_too_short_for_the_tester_are_told_with_the_number_that_is_enough(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden, ran: Ran
 ) -> None:
     """Seen: "3 to 8 min" for 1,000 connections and "9 to 22 s" for 10,000: the first were refused, at any length."""
     path = written(tmp_path, TWO, "1_000, 10_000")
@@ -519,20 +511,18 @@ def test_trials_that_are_too_short_for_the_tester_are_told_with_the_number_that_
     assert enough < 10_000
     few, many = (of_cell(cell).seconds for cell in points(read(path))[:2])
     assert few < 2 * many
-    assert run(["plan", "show", str(path)]) == 0
-    assert capsys.readouterr().out.count("no result: ") == 2
+    assert ran(["plan", "show", str(path)]).out.count("no result: ") == 2
     assert checked(written(tmp_path, TWO, str(enough)), capsys) == ""
 
 
 def test_a_plan_that_mixes_placements_says_so_and_names_the_key(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden, ran: Ran
 ) -> None:
     path = written(tmp_path, MIXED, "130_000")
     said = checked(path, capsys)
     golden(said)
     assert 'placement = "isolated"' in said
-    assert run(["plan", "show", str(path)]) == 0
-    shown = capsys.readouterr().out
+    shown = ran(["plan", "show", str(path)]).out
     assert (shown.count(", shared"), shown.count(", isolated")) == (1, 1)
     assert checked(written(tmp_path, MIXED, "130_000", 'placement = "isolated"'), capsys) == ""
 

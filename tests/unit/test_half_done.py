@@ -25,6 +25,7 @@ from tests.unit.campaigning import (
     results,
     summaries,
 )
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 
 from natgauge.cli import run
@@ -63,41 +64,37 @@ def killed(made_half: Callable[[str, int], Path], tmp_path: Path) -> Callable[..
 
 
 def test_each_form_says_beside_the_figure_how_many_repetitions_it_has(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden, killed: Callable[..., Path]
+    tmp_path: Path, ran: Ran, golden: Golden, killed: Callable[..., Path]
 ) -> None:
     folder = killed()
     for form in ("text", "markdown", "latex", "draft"):
-        assert run(["report", str(folder), "--format", form]) == 0
-        told = capsys.readouterr()
+        told = ran(["report", str(folder), "--format", form])
         assert SO_FAR in told.out
         golden(told.out, passing=r"\d{4}-\d\d-\d\d(?!-)")
         golden(told.err)
-    assert run(["report", str(folder), "--against", "metrics"]) == 0
-    assert SO_FAR in capsys.readouterr().out
+    assert SO_FAR in ran(["report", str(folder), "--against", "metrics"]).out
     assert run(["report", str(folder), "--html", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text()
     # In the answer, in the table of the metrics, and in the charts.
     assert page.count(SO_FAR) >= 3
 
 
-def test_programs_read_both_numbers(capsys: pytest.CaptureFixture[str], killed: Callable[..., Path]) -> None:
+def test_programs_read_both_numbers(ran: Ran, killed: Callable[..., Path]) -> None:
     folder = killed()
-    assert run(["report", str(folder), "--format", "csv"]) == 0
-    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    (row,) = csv.DictReader(io.StringIO(ran(["report", str(folder), "--format", "csv"]).out))
     assert (row["number of experiments"], row["experiments planned"]) == ("2", "3")
-    assert run(["report", str(folder), "--format", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran(["report", str(folder), "--format", "json"]).out)
     rows = {each["row"]: each["cells"] for each in document["table"]["rows"]}
     assert (rows["number of experiments"], rows["experiments planned"]) == ([2], [3])
     assert [doubt["word"] for doubt in document["doubts"]] == ["incomplete"]
 
 
-def test_a_measurement_that_has_ended_stands_beside_one_that_has_not(
-    capsys: pytest.CaptureFixture[str], killed: Callable[..., Path]
-) -> None:
+def test_a_measurement_that_has_ended_stands_beside_one_that_has_not(ran: Ran, killed: Callable[..., Path]) -> None:
     folder = killed(TWO_GATEWAYS)
-    assert run(["report", str(folder), "--format", "json"]) == 0
-    rows = {each["row"]: each["cells"] for each in json.loads(capsys.readouterr().out)["table"]["rows"]}
+    rows = {
+        each["row"]: each["cells"]
+        for each in json.loads(ran(["report", str(folder), "--format", "json"]).out)["table"]["rows"]
+    }
     assert sorted(rows["number of experiments"]) == [2, 3]
     assert sorted(rows["experiments planned"], key=str) == [3, None]
     # In the order of the plan, whether they have ended or not.
@@ -106,37 +103,33 @@ def test_a_measurement_that_has_ended_stands_beside_one_that_has_not(
 
 def test_programs_and_papers_read_what_has_no_result(
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    ran: Ran,
     killed: Callable[..., Path],
 ) -> None:
     """A table of the gateways that have results is read as one of all."""
     folder = killed(TWO_GATEWAYS, before_its_end=45)
-    assert run(["report", str(folder), "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(ran(["report", str(folder), "--format", "json"]).out)
     rows = {each["row"]: each["cells"] for each in told["table"]["rows"]}
     (other,) = {"linux-ipv4", "nftables-nat44"} - {*rows["gateway"]}
     (missing,) = told["no_result"]
     assert (missing["gateway"], missing["measurement"], missing["folder"]) == (other, "connection-rate", str(folder))
     assert told["not_ended"] == {str(folder): not_ended(tmp_path)}
-    assert run(["report", str(folder), "--format", "csv"]) == 0
-    own, without = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    own, without = csv.DictReader(io.StringIO(ran(["report", str(folder), "--format", "csv"]).out))
     assert own["doubts in full"] == "; ".join(f"{one['word']}: {one['text']}" for one in told["doubts"])
     assert (own["no result"], without["no result"]) == ("", missing["reason"])
     assert {name for name, cell in without.items() if cell} == {"gateway", "metric", "no result"}
     assert (without["gateway"], without["metric"]) == (other, "connection-rate")
-    assert run(["report", str(folder), "--format", "latex"]) == 0
-    (said,) = (line for line in capsys.readouterr().out.splitlines() if "No result" in line)
+    (said,) = (
+        line for line in ran(["report", str(folder), "--format", "latex"]).out.splitlines() if "No result" in line
+    )
     assert "1 of 2" in said
 
 
-def test_a_copied_campaign_is_no_second_measurement(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], killed: Callable[..., Path]
-) -> None:
+def test_a_copied_campaign_is_no_second_measurement(tmp_path: Path, ran: Ran, killed: Callable[..., Path]) -> None:
     """Seen: "run 1" and "run 2" of one measurement, with the certainty of two."""
 
     def reported(*folders: Path) -> tuple[Any, str]:
-        assert run(["report", "--format", "json", *map(str, folders)]) == 0
-        told = capsys.readouterr()
+        told = ran(["report", "--format", "json", *map(str, folders)])
         return json.loads(told.out), told.err
 
     folder, copy = killed(TWO_GATEWAYS), tmp_path / "copy"
@@ -179,7 +172,7 @@ def test_a_session_makes_the_figure_that_a_kill_left_out(tmp_path: Path, killed:
 
 
 def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_is_tried_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, ran: Ran
 ) -> None:
     """Seen: it counted as ended, for its first repetition has a result; tried again, it was broken for ever."""
     campaign(tmp_path, Benches(gateway=Goes(1)), plan=ONE_CONNECTION_RATE)
@@ -192,8 +185,9 @@ def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_
     said = not_ended(tmp_path)
     assert said.startswith("1 of 1 measurement has not ended; ")
     assert said.endswith("--resume")
-    assert run(["report", str(tmp_path / "out"), "--format", "json"]) == 0
-    words = {doubt["word"] for doubt in json.loads(capsys.readouterr().out)["doubts"]}
+    words = {
+        doubt["word"] for doubt in json.loads(ran(["report", str(tmp_path / "out"), "--format", "json"]).out)["doubts"]
+    }
     # Seen: reports still had the result from before, and why it had broken.
     assert ("incomplete" in words, "ended early" in words) == (True, False)
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
@@ -202,7 +196,7 @@ def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_
 
 @pytest.mark.parametrize("half", ["empty", "no such", "begun", "killed at once", "plan alone"])
 def test_a_folder_of_which_nothing_can_be_said_is_refused_in_one_line(
-    half: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+    half: str, tmp_path: Path, ran: Ran, golden: Golden
 ) -> None:
     folder = tmp_path / "folder"
     if half != "no such":
@@ -215,8 +209,7 @@ def test_a_folder_of_which_nothing_can_be_said_is_refused_in_one_line(
         (folder / "results").mkdir()
     if half == "plan alone":
         (folder / "plan.json").write_text('{"schema": "natgauge-plan-1"}')
-    assert run(["report", str(folder)]) == 2
-    told = capsys.readouterr().err
+    told = ran(["report", str(folder)], 2).err
     assert told.count("\n") == 1
     golden(told)
 

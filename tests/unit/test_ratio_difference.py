@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import CONTROL, compared, compared_by_rates, estimate, gateway
 from tests.unit.test_report_comparison import keep, keep_result
 
-from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.known_doubts import Grade
 from natgauge.notes import Note
@@ -191,59 +191,46 @@ def test_a_name_that_is_no_parameter_is_refused(golden: Golden) -> None:
 # The command
 
 
-def test_the_command_compares_two_stored_comparisons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_compares_two_stored_comparisons(tmp_path: Path, ran: Ran) -> None:
     one, other = (str(keep(tmp_path / name, record)) for name, record in (("a", BEFORE), ("b", SLOWER)))
-    assert run(["diff", one, other, "--margin", "5%"]) == 1
-    lines = capsys.readouterr().out.splitlines()
+    lines = ran(["diff", one, other, "--margin", "5%"], 1).out.splitlines()
     assert lines[0].startswith("Worse: ")
     (row,) = (line.split() for line in lines if line.startswith("other "))
     assert row == ["other", "from", "inside", "1.10", "1.21", "1.10", "1.08", "to", "1.12", "(95", "%)", "worse"]
-    assert run(["diff", one, other, "--json"]) == 5
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran(["diff", one, other, "--json"], 5).out)
     (line,) = document["ratios"]
     assert (document["schema"], document["exit_status"], document["comparisons"]) == ("natgauge-diff-1", 5, [])
     assert (line["gateway"], line["quantity"], line["outcome"]) == ("other", "up", "cannot tell")
     assert line["lower"] < line["value"] < line["upper"]
 
 
-def test_a_comparison_is_not_compared_with_a_measurement(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_a_comparison_is_not_compared_with_a_measurement(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     one, other = keep(tmp_path / "a", BEFORE), keep_result(tmp_path / "b")
     for pair in ([one, other], [other, one]):
-        assert run(["diff", *map(str, pair)]) == 2
-        error = capsys.readouterr().err
+        error = ran(["diff", *map(str, pair)], 2).err
         assert error.count("\n") == 1
         golden(error)
 
 
-def test_several_comparisons_of_one_run_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_several_comparisons_of_one_run_are_refused(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     for at, place in enumerate(("a/1", "a/2", "b")):
         keep(tmp_path / place, BEFORE.model_copy(update={"began": BEFORE.began + at}))
-    assert run(["diff", str(tmp_path / "a"), str(tmp_path / "b")]) == 2
-    golden(capsys.readouterr().err)
+    golden(ran(["diff", str(tmp_path / "a"), str(tmp_path / "b")], 2).err)
 
 
-def test_runs_with_both_kinds_are_compared_in_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_with_both_kinds_are_compared_in_both(tmp_path: Path, ran: Ran) -> None:
     for name, record in (("a", BEFORE), ("b", SLOWER)):
         keep(tmp_path / name / "1", record)
         keep_result(tmp_path / name / "2")
-    assert run(["diff", str(tmp_path / "a"), str(tmp_path / "b"), "--margin", "5%", "--json"]) == 1
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran(["diff", str(tmp_path / "a"), str(tmp_path / "b"), "--margin", "5%", "--json"], 1).out)
     assert (len(document["comparisons"]), len(document["ratios"]), document["exit_status"]) == (1, 1, 1)
 
 
-def test_a_comparison_next_to_results_that_only_one_run_has_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_a_comparison_next_to_results_that_only_one_run_has_is_named(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     keep(tmp_path / "a" / "1", BEFORE)
     folders = [str(keep_result(tmp_path / name / "2").parent) for name in "ab"]
-    assert run(["diff", *folders, "--margin", "5%"]) == 5
-    golden(capsys.readouterr().out.splitlines()[-1])
-    assert run(["diff", *reversed(folders), "--margin", "5%", "--json"]) == 5
-    document = json.loads(capsys.readouterr().out)
+    golden(ran(["diff", *folders, "--margin", "5%"], 5).out.splitlines()[-1])
+    document = json.loads(ran(["diff", *reversed(folders), "--margin", "5%", "--json"], 5).out)
     (alone,) = document["only_second"]
     assert (alone["gateway"], alone["quantity"], document["only_first"]) == ("other", "up", [])
 

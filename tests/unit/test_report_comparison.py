@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import BASELINE, CONTROL, compared, compared_by_rates, estimate, gateway
 from tests.unit.made_results import keep as keep_made
 from tests.unit.made_results import made
 from tests.unit.pages import unmarked
 
-from natgauge.cli import run
 from natgauge.known_doubts import Grade
 from natgauge.notes import Note, NoteWord
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate, SearchLimit
@@ -176,9 +176,7 @@ def test_a_cost_by_rates_is_only_seen_beside_a_doubt_that_could_change_it(doubte
 
 
 @pytest.mark.parametrize("word", ["log dropped", "other traffic"])
-def test_a_doubt_of_the_comparison_makes_no_answer_sure_in_any_form(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], word: NoteWord
-) -> None:
+def test_a_doubt_of_the_comparison_makes_no_answer_sure_in_any_form(tmp_path: Path, ran: Ran, word: NoteWord) -> None:
     """By slices doubts are in the notes, and all was "Sure" beside "logs had no room for messages"."""
 
     def record(grade: Grade | None) -> ComparisonRecord:
@@ -198,8 +196,7 @@ def test_a_doubt_of_the_comparison_makes_no_answer_sure_in_any_form(
         assert {(one.certainty, one.doubts) for one in said} == {(certainty, (word,) if is_grave else ())}
         assert (word in comparison.comment(own).splitlines()[0]) is is_grave
         folder = str(keep(tmp_path / str(grade), own))
-        assert run(["report", "--format", "json", folder]) == 0
-        (found,) = json.loads(capsys.readouterr().out)["comparisons"]
+        (found,) = json.loads(ran(["report", "--format", "json", folder]).out)["comparisons"]
         assert {one["certainty"] for one in found["answers"]} - {None} == {certainty}
         for form in (comparison.text(own), comparison.comment(own), " ".join(comparison.sheet(own).below)):
             assert form.count("own text") == (grade is not None)
@@ -258,30 +255,23 @@ def test_a_stored_comparison_is_found_as_it_was_written(tmp_path: Path) -> None:
         assert (found.stored, found.unended) == ((), ())
 
 
-def test_a_folder_holds_measurements_and_comparisons(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_a_folder_holds_measurements_and_comparisons(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     keep(tmp_path / "a", NOTED)
     keep_result(tmp_path / "b")
     (tmp_path / "c").mkdir()
     Store(tmp_path / "c").write_plan({})
-    assert run(["report", str(tmp_path)]) == 0
-    shown = capsys.readouterr()
+    shown = ran(["report", str(tmp_path)])
     # The costs are a few lines, and the table of results can be long.
     assert shown.out.index("baseline") < shown.out.index("throughput")
     assert f"{tmp_path / 'c'}: left out" in shown.err
-    assert run(["report", "--format", "csv", str(tmp_path)]) == 2
-    golden(capsys.readouterr().err)
+    golden(ran(["report", "--format", "csv", str(tmp_path)], 2).err)
 
 
-def test_a_comparison_of_an_older_schema_is_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_a_comparison_of_an_older_schema_is_refused_in_one_line(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     folder = keep(tmp_path / "a", NOTED)
     path = folder / "comparison.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema": "natgauge-comparison-1"}))
-    assert run(["report", str(folder)]) == 2
-    error = capsys.readouterr().err
+    error = ran(["report", str(folder)], 2).err
     assert error.count("\n") == 1
     golden(error)
 
@@ -450,22 +440,26 @@ def test_a_comment_names_what_rules_match_that_no_lab_has(golden: Golden) -> Non
     golden("\n".join([*both, *unlike, *many]))
 
 
-def test_every_form_has_every_note_once(tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
+def test_every_form_has_every_note_once(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     folder = str(keep(tmp_path / "a", NOTED))
     for form in ("text", "draft", "latex", "markdown"):
-        assert run(["report", "--format", form, folder]) == 0
-        shown = " ".join(capsys.readouterr().out.split())
+        shown = " ".join(ran(["report", "--format", form, folder]).out.split())
         golden(shown, passing=r"\d{4}-\d\d-\d\d(?!-)")
     assert comparison.text(NOTED).count("ended early: 4 rounds were measured") == 1
     assert comparison.comment(NOTED).count("the chains differ") == 1
 
 
-def test_csv_has_a_line_for_each_estimate_with_its_figures_in_full(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_csv_has_a_line_for_each_estimate_with_its_figures_in_full(tmp_path: Path, ran: Ran) -> None:
     exact = compared([estimate("other", 1.0123456789, 1.01, 1.02), estimate("third", None, 0.97, None)])
-    assert run(["report", "--format", "csv", str(keep(tmp_path / "a", exact)), str(keep(tmp_path / "b", NOTED))]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    rows = list(
+        csv.DictReader(
+            io.StringIO(
+                ran(
+                    ["report", "--format", "csv", str(keep(tmp_path / "a", exact)), str(keep(tmp_path / "b", NOTED))]
+                ).out
+            )
+        )
+    )
     assert len(rows) == 3 + 4
     assert (rows[0]["gateway"], rows[0]["ratio"], rows[0]["verdict"]) == ("other", "1.0123456789", "costs more")
     assert (rows[1]["ratio"], rows[1]["low"], rows[1]["high"]) == ("", "0.97", "")

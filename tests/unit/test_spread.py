@@ -16,13 +16,13 @@ from typing import Any
 import distributed
 import pytest
 from tests.unit.campaigning import PLAN, asked, events, quick_disk, results
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 from tests.unit.spreading import WORKERS, alone, counted_once, make_bench, own_run, spread_out
 
 from natgauge import spread
 from natgauge.campaigns.cells import points
 from natgauge.campaigns.plan import Plan, parse, read
-from natgauge.cli import run as command_line
 from natgauge.errors import EndedBySignal, HostError, UsageError
 from natgauge.host import cpus
 from natgauge.labs.common import locks
@@ -107,28 +107,23 @@ def scheduler(folder: Path) -> Iterator[str]:
 
 
 def test_a_scheduler_without_a_worker_or_none_is_told_in_one_line_and_nothing_is_made(
-    scheduler: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    scheduler: str, folder: Path, in_an_empty_folder: Path, ran: Ran
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "small.toml").write_text(PLAN)
+    (in_an_empty_folder / "small.toml").write_text(PLAN)
     start = f"none is at {scheduler}; start one on each machine that is to measure: natgauge worker {scheduler}"
     nowhere = "dask://127.0.0.1:9"
     for place, said in ((scheduler, start), (nowhere, f"no Dask scheduler answers at {nowhere}")):
-        assert command_line(["run", "small.toml", "--on", place, "--certificates", str(folder)]) == 3
-        told = capsys.readouterr().err
+        told = ran(["run", "small.toml", "--on", place, "--certificates", str(folder)], 3).err
         assert said in told
         assert told.count("\n") == 1
-        assert not (tmp_path / "results").exists()
+        assert not (in_an_empty_folder / "results").exists()
 
 
-def test_without_dask_its_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_dask_its_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ran: Ran) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     (tmp_path / "small.toml").write_text(PLAN)
     for command in (["run", str(tmp_path / "small.toml"), "--on", "local:1"], ["worker", "dask://lab1"]):
-        assert command_line(command) == 3
-        assert "pip install 'natgauge[dask]'" in capsys.readouterr().err
+        assert "pip install 'natgauge[dask]'" in ran(command, 3).err
 
 
 class _Scheduler:

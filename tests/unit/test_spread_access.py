@@ -23,10 +23,10 @@ from cryptography.hazmat.primitives import serialization
 from tests.labs.program import command_line
 from tests.unit import strangers
 from tests.unit.campaigning import PLAN
+from tests.unit.conftest import Ran
 from tests.unit.spreading import own_run
 
 from natgauge import spread
-from natgauge.cli import run as command_line_here
 from natgauge.errors import HostError, UsageError
 from natgauge.spread import access, cluster
 from natgauge.spread.resources import Offer
@@ -63,10 +63,9 @@ def test_private_keys_are_for_their_owner_alone_and_the_authority_has_none(folde
     assert {name for name in modes if "key" in name} == {"client-key.pem", "scheduler-key.pem", "worker-key.pem"}
 
 
-def test_no_certificate_is_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_certificate_is_overwritten(folder: Path, ran: Ran) -> None:
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    assert command_line_here(["certificates", str(folder)]) == 2
-    assert re.fullmatch(r"natgauge: certificates: .* exists already, .*\n", capsys.readouterr().err)
+    assert re.fullmatch(r"natgauge: certificates: .* exists already, .*\n", ran(["certificates", str(folder)], 2).err)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -146,14 +145,20 @@ def a_folder(path: Path) -> None:
     ],
 )
 def test_certificates_that_cannot_be_used_are_refused_in_a_line(
-    damage: Callable[[Path], None], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    damage: Callable[[Path], None], said: str, folder: Path, ran: Ran
 ) -> None:
     damage(folder)
-    assert command_line_here(["worker", "dask://127.0.0.1:9", "--certificates", str(folder)]) == 2
-    told = capsys.readouterr().err
+    told = ran(["worker", "dask://127.0.0.1:9", "--certificates", str(folder)], 2).err
     assert re.fullmatch(rf"natgauge: certificates: .*{said}.*\n", told), told
 
 
+@pytest.fixture
+def plan_here(in_an_empty_folder: Path) -> None:
+    """A plan in the working folder."""
+    (in_an_empty_folder / "p.toml").write_text(PLAN)
+
+
+@pytest.mark.usefixtures("plan_here")
 @pytest.mark.parametrize(
     "command",
     [
@@ -163,16 +168,14 @@ def test_certificates_that_cannot_be_used_are_refused_in_a_line(
     ],
 )
 def test_without_certificates_nothing_connects_and_the_safe_way_is_told(
-    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: list[str], monkeypatch: pytest.MonkeyPatch, ran: Ran
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "p.toml").write_text(PLAN)
     monkeypatch.setattr(socket, "create_connection", lambda *_, **__: pytest.fail("it connects"))
-    assert command_line_here(command) == 2
-    told = capsys.readouterr().err
+    told = ran(command, 2).err
     assert re.fullmatch(r"natgauge: .* make them by natgauge certificates DIR, .* --certificates DIR .*\n", told), told
 
 
+@pytest.mark.usefixtures("plan_here")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -184,17 +187,8 @@ def test_without_certificates_nothing_connects_and_the_safe_way_is_told(
         (["scheduler", "local:2"], "'local:2' is no Dask scheduler"),
     ],
 )
-def test_options_that_contradict_each_other_are_refused(
-    arguments: list[str],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "p.toml").write_text(PLAN)
-    assert command_line_here(arguments) == 2
-    assert said in capsys.readouterr().err.splitlines()[-1]
+def test_options_that_contradict_each_other_are_refused(arguments: list[str], said: str, ran: Ran) -> None:
+    assert said in ran(arguments, 2).err.splitlines()[-1]
 
 
 def test_certificates_of_dasks_own_configuration_are_taken_and_checked_alike(folder: Path) -> None:
@@ -320,14 +314,10 @@ def test_an_open_scheduler_is_refused_by_who_has_certificates(folder: Path, open
         access.local_address(where, security, "worker")
 
 
-def test_going_without_certificates_warns_at_each_start(
-    open_scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "p.toml").write_text(PLAN)
+@pytest.mark.usefixtures("plan_here")
+def test_going_without_certificates_warns_at_each_start(open_scheduler: str, ran: Ran) -> None:
     for _ in range(2):
-        assert command_line_here(["run", "p.toml", "--on", open_scheduler, "--insecure"]) == 3
-        warning, told = capsys.readouterr().err.splitlines()
+        warning, told = ran(["run", "p.toml", "--on", open_scheduler, "--insecure"], 3).err.splitlines()
         assert re.match("natgauge: WARNING: --insecure: .* can run programs as root", warning)
         assert "none is at" in told
 
@@ -342,11 +332,8 @@ def test_an_insecure_scheduler_warns(tmp_path: Path) -> None:
     assert log.read_text().startswith("natgauge: WARNING: --insecure: ")
 
 
-def test_a_scheduler_at_a_foreign_address_or_a_taken_port_is_refused(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_scheduler_at_a_foreign_address_or_a_taken_port_is_refused(folder: Path, ran: Ran) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         for address in (f"127.0.0.1:{taken.getsockname()[1]}", "192.0.2.1:8786", "nowhere.invalid:8786"):
-            assert command_line_here(["scheduler", f"dask://{address}", "--certificates", str(folder)]) == 3
-            told = capsys.readouterr().err
+            told = ran(["scheduler", f"dask://{address}", "--certificates", str(folder)], 3).err
             assert re.fullmatch(rf"natgauge: scheduler: cannot listen at dask://{re.escape(address)}: .*\n", told), told
