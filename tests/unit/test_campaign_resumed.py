@@ -37,6 +37,7 @@ from tests.unit.campaigning import (
     summaries,
 )
 from tests.unit.golden import Golden
+from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
@@ -436,6 +437,10 @@ def test_a_series_of_one_device_is_not_mixed_whatever_its_seeds_and_cores() -> N
     every = [one.model_copy(update={"traffic": {**one.traffic, "seed": core}}) for core, one in enumerate(every)]
     assert "mixed" not in words(series(every))
     assert comparable(series(every), PURE) == []
+
+
+def test_results_of_two_metrics_or_units_are_never_comparable(golden: Golden) -> None:
+    golden([str(one) for one in comparable(made([1.0]), made([1.0], metric="latency", unit="us"))])
 
 
 #: They offer a share of the tester's highest rate, or that rate itself.
