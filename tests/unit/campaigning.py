@@ -3,20 +3,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.simulated import Gateway
 
+from natgauge import Result
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.state import CampaignState
+from natgauge.cli import run as command_line
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.prepared import Prepared
@@ -24,7 +29,6 @@ from natgauge.measurer import Ability, Measurer, TearDown
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import plain
-from natgauge.stored.find_results import read_summary
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import Recorder
 from natgauge.trial.planned import Planned
@@ -275,11 +279,33 @@ def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.fsync", lambda _file: None)
 
 
+def progress(folder: Path) -> Any:
+    """What `natgauge status --json` prints of the campaign."""
+    with redirect_stdout(io.StringIO()) as printed:
+        assert command_line(["status", "--json", str(folder / "out")]) == 0
+    return json.loads(printed.getvalue(), object_hook=lambda fields: SimpleNamespace(**fields))
+
+
+def not_ended(folder: Path) -> str:
+    """What `natgauge report` says of measurements that have not ended; empty where all have."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as printed:
+        assert command_line(["report", str(folder / "out")]) == 0
+    return printed.getvalue().removeprefix(f"natgauge: {folder / 'out'}: ").rstrip("\n")
+
+
+def events(folder: Path, event: str) -> list[Any]:
+    """The lines of the journal with this event."""
+    lines = map(json.loads, (folder / "out" / "journal.jsonl").read_text().splitlines())
+    return [line for line in lines if line["event"] == event]
+
+
+def summaries(folder: Path) -> dict[str, Result]:
+    """Every result by the name of its folder; what has not ended is in folders that begin with a dot."""
+    paths = sorted((folder / "out" / "results").glob("[!.]*/summary.json"))
+    return {path.parent.name: Result.from_document(json.loads(path.read_text())) for path in paths}
+
+
 def results(folder: Path) -> dict[str, Any]:
     """What every results folder says, by its name, without times and places."""
-    found = {}
-    # Evidence of what has not ended, or broke before its first repetition had, is in folders that begin with a dot.
-    for path in sorted((folder / "out" / "results").glob("[!.]*")):
-        one = read_summary(path).document()
-        found[path.name] = (one["median"], one["trials"], one["repetitions"], one["notes"])
-    return found
+    documents = {name: result.document() for name, result in summaries(folder).items()}
+    return {name: (one["median"], one["trials"], one["repetitions"], one["notes"]) for name, one in documents.items()}

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from tests.unit.golden import golden
@@ -21,6 +21,21 @@ from natgauge.host import cpus
 from natgauge.labs.common.processes import parent_of
 
 __all__ = ["golden"]
+
+#: What a command line printed, `.out` and `.err`, that ended with a status.
+Ran: TypeAlias = Callable[..., Any]
+
+
+@pytest.fixture
+def ran(capsys: pytest.CaptureFixture[str]) -> Ran:
+    """Run a command line of natgauge, which must end with this status."""
+    from natgauge.cli import run  # noqa: PLC0415 - few tests need the command line
+
+    def of(words: Sequence[str], status: int = 0) -> Any:
+        assert run(list(words)) == status
+        return capsys.readouterr()
+
+    return of
 
 
 @pytest.fixture(autouse=True, scope="session")

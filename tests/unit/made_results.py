@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from natgauge.analysis.contrast import median_interval_of
@@ -118,3 +119,14 @@ def keep(store: Store, result: Result) -> None:
     words = {doubt.word for doubt in result.doubts}
     more = [doubt for doubt in following(result) if doubt.word not in words]
     store.write_summary(with_interval(result.model_copy(update={"doubts": (*result.doubts, *more)})).document())
+
+
+def stored(folder: Path, *results: Result) -> Path:
+    """Keep results as they are measured: each in a folder of its own, which has its number, in a folder to report."""
+    for number, result in enumerate(results):
+        own = folder / f"{number:02}"
+        own.mkdir(parents=True)
+        store = Store(own)
+        store.write_plan({})
+        keep(store, result)
+    return folder

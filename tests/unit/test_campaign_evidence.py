@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The evidence of a campaign is written once, and what a killed session left of it never counts."""
+"""The evidence of a campaign is written once, what a killed session left of it never counts; its damaged journal."""
 
 from __future__ import annotations
 
@@ -8,17 +8,34 @@ import itertools
 import json
 import os
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
-from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Killed, campaign, quick_disk, results
+from tests.plans import OneTrial
+from tests.unit.campaigning import (
+    ONE_CONNECTION_RATE,
+    Benches,
+    Dies,
+    Killed,
+    campaign,
+    progress,
+    quick_disk,
+    results,
+    summaries,
+)
+from tests.unit.counted import change_trial
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
-from natgauge.campaigns import evidence, journal
+from natgauge import foreign
+from natgauge.campaigns import cell_run, evidence, journal
 from natgauge.campaigns.evidence import EvidenceFile, Extent
 from natgauge.campaigns.journal import entries
+from natgauge.campaigns.journal_lines import typed
+from natgauge.campaigns.status import status
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import Cell
 from natgauge.measurer import Ability
@@ -268,3 +285,177 @@ def test_the_rounds_of_a_cost_are_kept_like_trials(tmp_path: Path) -> None:
     assert found == [(number, 1 + (number - 1) // 3) for number in range(1, 10)]
     assert not (result(tmp_path) / "trials.jsonl").exists()
     assert len(find([tmp_path / "out"]).results) == 1
+
+
+#: 432 periods of a second.
+PERIODS = """
+name = "small"
+gateways = ["nftables-nat44"]
+profile = "quick"
+repetitions = 1
+seed = 5
+
+[traffic]
+connections = 1000
+
+[[measure]]
+metric = "stability"
+hours = 0.12
+throughput_rate = 1e6
+connection_rate = 1e6
+"""
+
+
+def test_very_many_periods_are_few_in_the_journal_and_say_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: a day of them was a line of more than 64 MiB, which status, --resume and report refused for ever."""
+
+    def gateway(_cell: Cell) -> Gateway:
+        abilities = frozenset({Ability.PERIODS})
+        return Gateway(abilities=abilities, disturbed=0.1, alters=foreign_in_some)
+
+    def foreign_in_some(number: int, trial: OneTrial) -> OneTrial:
+        return change_trial(trial, foreign=20_000 + number) if number % 50 == 3 else trial
+
+    said, longest = [], []
+    # A fifth of the periods, and of the most attempts that are kept one by one.
+    for most in (cell_run.MOST_ATTEMPTS // 5, 10_000):
+        monkeypatch.setattr(cell_run, "MOST_ATTEMPTS", most)
+        folder = tmp_path / str(most)
+        folder.mkdir()
+        campaign(folder, Benches(gateway=gateway), plan=PERIODS)
+        (found,) = summaries(folder).values()
+        assert found.figures["periods"].median == 432
+        said.append((found.median, found.trials, found.disturbed, found.figures, found.doubts, found.notes))
+        longest.append(max(map(len, (folder / "out" / "journal.jsonl").read_text().splitlines())))
+    assert said[0] == said[1]
+    assert {doubt.word for doubt in said[0][4]} >= {"other traffic", "disturbed trials", "INVALID trials"}
+    # The rows of the periods stay.
+    assert longest[0] < longest[1] / 3
+
+
+def test_a_line_that_nobody_could_read_is_refused_before_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign, "LINES", replace(foreign.LINES, line_octets=8000))
+    with pytest.raises(UsageError, match=r"the most of a line is .* MiB; give it fewer trials or periods$"):
+        campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+    assert [entry["event"] for entry in entries(tmp_path / "out")][-2:] == ["trial", "session-ended"]
+
+
+# A journal that was edited or damaged: `status` and `--resume` refuse it in one line, and change nothing.
+
+Line: TypeAlias = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> list[Line]:
+    """The lines of a campaign of three repetitions that was killed in the last one."""
+    folder = tmp_path_factory.mktemp("killed")
+    with pytest.raises(Killed):
+        campaign(folder, Benches(killed=Dies(22)), plan=ONE_CONNECTION_RATE)
+    lines = [json.loads(line) for line in (folder / "out" / "journal.jsonl").read_text().splitlines()]
+    assert {line["event"] for line in lines} >= {"session", "visit", "repetition", "trial"}
+    return lines
+
+
+def begun_journal(folder: Path) -> Path:
+    """Begin the campaign, and return the path of its journal."""
+    begun(folder)
+    return folder / "out" / "journal.jsonl"
+
+
+def refusal(path: Path, lines: list[Line]) -> str:
+    """What is said to these lines, by status and by --resume alike."""
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    path.write_text(text)
+    said = []
+    for read in (lambda: status(path.parent), lambda: campaign(path.parents[1], Benches(), plan=ONE_CONNECTION_RATE)):
+        with pytest.raises(UsageError) as raised:
+            read()
+        said.append(str(raised.value))
+    assert said[0] == said[1]
+    assert "\n" not in said[0]
+    assert "the journal is damaged; restore it, or begin a new campaign: --out" in said[0]
+    assert path.read_text() == text
+    return said[0]
+
+
+def of(event: str, change: Callable[[Line], object], at: int = 0) -> Callable[[list[Line]], object]:
+    """Change a line of an event, the first one if no other is named."""
+    return lambda lines: change([line for line in lines if line["event"] == event][at])
+
+
+def again(lines: list[Line], times: int) -> None:
+    """Have the first repetition so many times."""
+    at = next(at for at, line in enumerate(lines) if line["event"] == "repetition")
+    lines[at : at + 1] = lines[at : at + 1] * times
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (of("session", lambda line: line.pop("event")), ":1: event: None: there is none of this name"),
+        (of("session", lambda line: line.update(event=["x"])), ":1: event: ['x']: there is none of this name"),
+        (of("visit", lambda line: line.pop("at")), ":2: at: Field required"),
+        (of("visit", lambda line: line.update(cell=7)), ":2: cell: 7: Input should be a valid string"),
+        (of("repetition", lambda line: line.update(repetition=0)), "repetition: 0: Input should be greater than"),
+        (of("repetition", lambda line: line.update(given={"loss": 1.0})), "given.loss"),
+        (of("repetition", lambda line: line.update(began="now")), "began: 'now': Input should be"),
+        (of("repetition", lambda line: line.update(parameters=[])), "parameters: []: Input should be"),
+        (of("trial", lambda line: line["bounds"].pop("lower")), "bounds.lower: Field required"),
+        (of("trial", lambda line: line["plan"].pop("phase2")), "plan.phase2: Field required"),
+        (of("repetition", lambda line: line.pop("stored")), "stored: Field required"),
+        (
+            of("repetition", lambda line: line["stored"].update(octets=-1)),
+            "stored.octets: -1: Input should be greater than",
+        ),
+        (of("repetition", lambda line: line.update(seconds=-1)), "seconds: -1: Input should be greater than"),
+        (of("repetition", lambda line: line.update(seconds=1e308)), "seconds: 1e+308: Input should be less than"),
+        (of("session", lambda line: line.update(at=1e308)), ":1: at: 1e+308: Input should be less than"),
+        (of("repetition", lambda line: line["measured"].pop("metric")), "measured.metric: Field required"),
+        (of("repetition", lambda line: line["measured"].update(unit=[])), "measured.unit: []: Input should be"),
+        (lambda lines: again(lines, 0), "repetition 2 of linux-ipv4"),
+        (of("repetition", lambda line: line["stored"].update(trials=0), -1), "repetition 2 of linux-ipv4"),
+        (lambda lines: again(lines, 2), "repetition 1 of linux-ipv4"),
+    ],
+)
+def test_a_damaged_line_is_refused_by_status_and_by_resume(
+    change: Callable[[list[Line]], object], words: str, damaged: list[Line], tmp_path: Path
+) -> None:
+    lines: list[Line] = json.loads(json.dumps(damaged))
+    change(lines)
+    assert words in refusal(begun_journal(tmp_path), lines)
+
+
+def test_a_broken_line_names_what_is_broken(damaged: list[Line], tmp_path: Path, golden: Golden) -> None:
+    broken = {"schema": damaged[0]["schema"], "event": "broken", "at": 1.0, "cause": "x", "device": "linux-ipv4"}
+    path = begun_journal(tmp_path)
+    golden(refusal(path, [*damaged, {**broken, "scope": "host"}]))
+    assert "measurement: Field required" in refusal(path, [*damaged, {**broken, "scope": "measurement", "cell": "c"}])
+
+
+def test_repetitions_that_are_no_result_are_refused(tmp_path: Path, golden: Golden) -> None:
+    path = begun_journal(tmp_path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    ended = next(line for line in lines if line["event"] == "repetition")
+    ended["measured"]["measurements"][0]["trials"]["PASS"] = -1
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with golden.raises(UsageError):
+        campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+
+
+def test_any_octets_in_a_last_line_that_was_cut_off_are_left_out(tmp_path: Path) -> None:
+    path = begun_journal(tmp_path)
+    before = list(entries(tmp_path / "out"))
+    with path.open("ab") as file:
+        file.write(b'{"schema":"\xff\xfe')
+    assert list(entries(tmp_path / "out")) == before
+    assert progress(tmp_path).measurements[0].done == 2
+
+
+def test_a_repetition_of_a_device_that_natgauge_does_not_start_is_read_again(damaged: list[Line]) -> None:
+    """Seen: the journal had no device, and the campaign could not be resumed."""
+    line = next(line for line in damaged if line["event"] == "repetition")
+    typed({**line, "device": None}, "journal.jsonl:4")

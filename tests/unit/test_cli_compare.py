@@ -9,6 +9,7 @@ import random
 import re
 import signal
 import time
+from collections.abc import Callable
 from contextvars import Context
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from tests.unit.conftest import Ran
 from tests.unit.fake_engine import CLEAN
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import BASELINE, compared, estimate
@@ -31,7 +33,9 @@ from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host.settings import LocalSetting
 from natgauge.notes import Note, NoteWord
 from natgauge.reports.comparison import sentences
+from natgauge.tester.cable import CableLab
 from natgauge.trial import rounds
+from natgauge.trial.bench import Bench
 
 #: ns a frame beyond the tester's own, by what an engine's contestant is called.
 COSTS = {
@@ -122,6 +126,18 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engine:
     return found
 
 
+@pytest.fixture
+def printed(engine: Engine, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What the command prints to these words, which ends with this status."""
+
+    def of(*words: str, status: int = 0) -> str:
+        assert run([*ASKED, "--quantities", "up", *words]) == status
+        assert engine.rounds
+        return capsys.readouterr().out
+
+    return of
+
+
 class Ready:
     """Stands in for a started gateway: its requests are written, nothing runs."""
 
@@ -161,11 +177,8 @@ class Ready:
         return requests.of(plan, self.number, pacing(plan, bench.lab.placement))
 
 
-def test_json_is_one_object_with_the_promised_fields(
-    engine: Engine, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    assert run([*ASKED, "--json", "--quantities", "up,new"]) == 0
-    shown = capsys.readouterr()
+def test_json_is_one_object_with_the_promised_fields(engine: Engine, ran: Ran, golden: Golden) -> None:
+    shown = ran([*ASKED, "--json", "--quantities", "up,new"])
     document = json.loads(shown.out)
     labels = ["nftables-nat44", "iptables-nat44", "nftables-nat44 (A/A control)"]
     assert [one["label"] for one in document["gateways"]] == labels
@@ -191,9 +204,11 @@ def test_json_is_one_object_with_the_promised_fields(
     assert sum(len(block["ns"]) for line in lines for block in line["result"]["blocks"]) == document["slices"]["slices"]
 
 
-def test_a_round_visits_the_first_gateway_twice_plain_forwarding_and_a_cable(engine: Engine) -> None:
-    assert run([*ASKED, "--quantities", "up"]) == 0
-    first, second = engine.rounds[:2]
+def test_a_round_visits_the_first_gateway_twice_plain_forwarding_and_a_cable_in_labs_of_its_own(
+    engine: Engine, printed: Callable[..., str]
+) -> None:
+    printed()
+    first, second, _ = engine.rounds
     names = [one.name for one in first.contestants]
     again = ["nftables-nat44 (A/A control)", "plain forwarding (linux-ipv4)", "cable"]
     assert names == ["nftables-nat44", "iptables-nat44", *again]
@@ -201,12 +216,7 @@ def test_a_round_visits_the_first_gateway_twice_plain_forwarding_and_a_cable(eng
     assert {one.trial.senders.cpus for one in first.contestants} == {(first.cpu,)}
     assert (first.slices.new, first.slices.down) == (0, 0)
     assert first.seed != second.seed
-
-
-def test_each_round_has_labs_of_its_own(engine: Engine) -> None:
-    assert run([*ASKED, "--quantities", "up"]) == 0
-    assert len(engine.rounds) >= 3
-    assert engine.labs == ["made", "round", "undone"] * len(engine.rounds)
+    assert engine.labs == ["made", "round", "undone"] * 3
 
 
 def failing_from(number: int, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,13 +232,12 @@ def failing_from(number: int, engine: Engine, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_labs_that_cannot_be_made_again_leave_what_is_known(
-    engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, rounds: int, golden: Golden
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, printed: Callable[..., str], rounds: int, golden: Golden
 ) -> None:
     """Seen: an error before a further round threw away all rounds before it."""
     failing_from(rounds + 1, engine, monkeypatch)
     known = rounds >= by_slices.BySlices.first_analysis
-    assert run([*ASKED, "--json", "--quantities", "up", "--resolve", "0.1%"]) == (0 if known else 11)
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(printed("--json", "--resolve", "0.1%", status=0 if known else 11))
     assert (document["rounds"], document["decided"], len(engine.rounds)) == (rounds, known, rounds)
     assert (document["estimates"][0]["low"] is not None) == known
     (note,) = document["notes"]
@@ -258,31 +267,20 @@ def test_between_rounds_nobody_else_lowers_a_setting_of_the_machine(
     LocalSetting("table_size", [setting], memory=Memory).write(100)
 
 
-def test_labs_of_the_first_round_that_cannot_be_made_are_an_error(
-    engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failing_from(1, engine, monkeypatch)
-    assert run([*ASKED, "--json", "--quantities", "up"]) == HostError.exit_status
-    assert "relies on it" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "error",
-    [HostError("port a@b: is down"), BrokenError("nat: does not forward"), EndedBySignal(signal.SIGTERM), KeyError(1)],
+    [HostError("relies on it"), BrokenError("nat: does not forward"), EndedBySignal(signal.SIGTERM), KeyError(1)],
     ids=lambda error: type(error).__name__,
 )
+@pytest.mark.usefixtures("engine")
 def test_a_comparison_that_did_not_come_to_its_end_has_a_comment_with_the_reason_first(
-    engine: Engine,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    error: BaseException,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
-    assert not engine.labs
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(BySlices, "__enter__", Mock(side_effect=error))
     for form in (["--format", "markdown"], ["--format=markdown"], []):
-        assert run([*ASKED, *form]) not in (0, 10, 11)
+        status = run([*ASKED, *form])
+        assert status not in (0, 10, 11)
+        assert status == getattr(error, "exit_status", status)
         printed = capsys.readouterr()
         line = printed.err.splitlines()[-1].removeprefix("natgauge: ")
         said = printed.out.splitlines()
@@ -296,46 +294,45 @@ def test_a_comparison_that_did_not_come_to_its_end_has_a_comment_with_the_reason
 @pytest.mark.parametrize(
     "wrong", [["--fail-above", "x"], ["--nonsense"], ["--quantities", "often"], ["nowhere.toml"]], ids=" ".join
 )
-def test_a_comparison_that_is_refused_has_a_comment_with_the_reason(
-    capsys: pytest.CaptureFixture[str], wrong: list[str]
-) -> None:
-    assert run([*ASKED, *wrong, "--format", "markdown"]) == 2
-    printed = capsys.readouterr()
+def test_a_comparison_that_is_refused_has_a_comment_with_the_reason(ran: Ran, wrong: list[str]) -> None:
+    printed = ran([*ASKED, *wrong, "--format", "markdown"], 2)
     assert printed.err.count("\n") == 1
     assert len(printed.out.splitlines()) == 3
 
 
-def test_time_for_too_few_rounds_says_how_much_it_takes(
-    engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
-) -> None:
+@pytest.fixture
+def ten_seconds_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seconds pass from each look at the clock to the next one."""
     clock = iter(range(0, 1_000_000, 10))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
-    assert run([*ASKED, "--json", "--most-seconds", "45", "--quantities", "up"]) == 11
-    document = json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.usefixtures("ten_seconds_each")
+def test_time_for_too_few_rounds_says_how_much_it_takes(
+    engine: Engine, printed: Callable[..., str], golden: Golden
+) -> None:
+    document = json.loads(printed("--json", "--most-seconds", "45", status=11))
     assert (document["rounds"], document["decided"], len(engine.rounds)) == (2, False, 2)
     assert document["estimates"][0]["low"] is None
     golden(document["notes"])
 
 
+@pytest.mark.usefixtures("ten_seconds_each")
 def test_an_answer_that_is_left_open_says_that_a_further_round_would_not_have_fitted(
-    engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+    engine: Engine, printed: Callable[..., str], golden: Golden
 ) -> None:
     """Seen: "the time ended after 19 s", of 25 s that were given."""
-    clock = iter(range(0, 1_000_000, 10))
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     engine.noise = 0.5
     engine.costs["iptables-nat44"] = engine.costs["nftables-nat44"]
-    asked = [*ASKED, "--most-seconds", "205", "--quantities", "up", "--resolve", "0.1%"]
-    assert run([*asked, "--format", "markdown"]) == 11
-    said = capsys.readouterr().out.splitlines()
-    golden(said[2])
-    durations = re.findall(r"(?:(\d+) min )?(\d+) s\b", said[2])
+    asked = ("--most-seconds", "205", "--resolve", "0.1%")
+    line = printed(*asked, "--format", "markdown", status=11).splitlines()[2]
+    golden(line)
+    durations = re.findall(r"(?:(\d+) min )?(\d+) s\b", line)
     took, needed, given = (60 * int(minutes or 0) + int(seconds) for minutes, seconds in durations)
     assert took <= given < took + needed
     # One that is answered needs no more time.
     engine.noise, engine.costs["iptables-nat44"] = 0.01, 2 * engine.costs["nftables-nat44"]
-    assert run([*asked, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["notes"] == []
+    assert json.loads(printed(*asked, "--json"))["notes"] == []
 
 
 def test_settings_of_one_gateway_have_a_cable_and_forwarding_of_their_own(engine: Engine) -> None:
@@ -367,10 +364,9 @@ def test_a_nat64_next_to_a_nat44_has_references_of_its_own(engine: Engine, capsy
 
 @pytest.mark.parametrize(("limit", "status"), [("3%", 10), ("30%", 0)])
 def test_the_exit_status_tells_whether_it_costs_more_than_it_may(
-    engine: Engine, capsys: pytest.CaptureFixture[str], limit: str, status: int, golden: Golden
+    engine: Engine, ran: Ran, limit: str, status: int, golden: Golden
 ) -> None:
-    assert run([*ASKED, "--fail-above", limit]) == status
-    golden(capsys.readouterr().out.splitlines()[0])
+    golden(ran([*ASKED, "--fail-above", limit], status).out.splitlines()[0])
     assert len(engine.rounds) == by_slices.BySlices.first_analysis
 
 
@@ -421,59 +417,52 @@ def test_an_answer_that_a_doubt_could_change_is_not_told_as_decided(
 
 @pytest.mark.parametrize(("cost", "verdict"), [(1.0, "undecided"), (2.0, "costs more")])
 def test_when_time_is_over_the_exit_status_says_whether_the_verdict_is_known(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cost: float, verdict: str
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, printed: Callable[..., str], cost: float, verdict: str
 ) -> None:
     """However wide the interval is: one that leaves out 1 answers the question, and says how wide it is."""
-    clock = SimpleNamespace(monotonic=lambda: len(engine.rounds) / 50, time=time.time)
+    clock = SimpleNamespace(monotonic=lambda: len(engine.rounds) / 10, time=time.time)
     monkeypatch.setattr("natgauge.comparisons.compare.time", clock)
     engine.noise = 0.5
     engine.costs["iptables-nat44"] = cost * engine.costs["nftables-nat44"]
-    status = run([*ASKED, "--resolve", "0.1%", "--most-seconds", "1", "--quantities", "up", "--json"])
-    document = json.loads(capsys.readouterr().out)
-    assert document["estimates"][0]["verdict"] == verdict
-    assert (status, document["decided"]) == ((0, True) if cost > 1 else (11, False))
+    asked = ("--resolve", "0.1%", "--most-seconds", "1", "--json")
+    document = json.loads(printed(*asked, status=0 if cost > 1 else 11))
+    assert (document["estimates"][0]["verdict"], document["decided"]) == (verdict, cost > 1)
     assert document["estimates"][0]["half_width"] > 0.001
 
 
-def test_words_name_verdict_interval_and_costs(
-    engine: Engine, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    assert run([*ASKED, "--quantities", "up"]) == 0
-    golden(capsys.readouterr().out, passing=EVIDENCE)
-    assert engine.rounds
+def test_words_name_verdict_interval_and_costs(printed: Callable[..., str], golden: Golden) -> None:
+    golden(printed(), passing=EVIDENCE)
 
 
-def test_a_gateway_that_keeps_losing_frames_ends_it_in_one_line(
-    engine: Engine, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_a_gateway_that_keeps_losing_frames_ends_it_in_one_line(engine: Engine, ran: Ran, golden: Golden) -> None:
     engine.lost = 5
-    assert run(ASKED) == 4
-    error = capsys.readouterr().err
+    error = ran(ASKED, 4).err
     golden(error)
     assert len(engine.rounds) == 3
 
 
 @pytest.mark.parametrize("second", [20_001, 30_000])
-def test_a_cable_that_is_void_ends_it_whatever_another_cable_does(
-    engine: Engine, capsys: pytest.CaptureFixture[str], second: int
-) -> None:
+def test_a_cable_that_is_void_ends_it_whatever_another_cable_does(engine: Engine, ran: Ran, second: int) -> None:
     engine.lost, engine.lossy = 5, "cable"
     other = f"nftables-nat44:connections={second}"
-    assert run(["compare", "nftables-nat44:connections=20000", other, "--quantities", "up"]) == 4
-    assert "compare: cable: " in capsys.readouterr().err
+    assert (
+        "compare: cable: " in ran(["compare", "nftables-nat44:connections=20000", other, "--quantities", "up"], 4).err
+    )
     assert len(engine.rounds) == 3
 
 
-def test_markdown_is_a_comment_with_a_table(engine: Engine, capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
-    assert run([*ASKED, "--quantities", "up", "--fail-above", "3%", "--format", "markdown"]) == 10
-    lines = capsys.readouterr().out.splitlines()
-    golden(lines[0])
-    table = [line.strip("|").split(" | ") for line in lines if line.startswith("| ")]
+def test_markdown_is_a_comment_with_a_table_in_which_no_path_is_a_mark(
+    printed: Callable[..., str], tmp_path: Path, golden: Golden
+) -> None:
+    folder = str(tmp_path / "results_of_me_")
+    text = printed("--fail-above", "3%", "--format", "markdown", "--results", folder, status=10)
+    assert r"results\_of\_me\_" in text
+    golden(text, passing=EVIDENCE)
+    table = [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     assert len({len(row) for row in table}) == 1
     headings, rule, baseline, other, *folded = table
     assert folded[:2] == [headings, rule]
     (control,) = folded[2:]
-    text = "\n".join(lines)
     assert text.index("(baseline)") < text.index("<details>") < text.index("(A/A control) |") < text.index("</details>")
     assert baseline[0].strip() == "nftables-nat44 (baseline)"
     assert float(baseline[6].strip()) == pytest.approx(2000 / 800, rel=0.02)
@@ -481,17 +470,12 @@ def test_markdown_is_a_comment_with_a_table(engine: Engine, capsys: pytest.Captu
     assert other[2].startswith("+")
     assert float(other[2].rstrip("%")) == pytest.approx(10, abs=1.5)
     assert control[0].strip() == "nftables-nat44 (A/A control)"
-    golden(lines, passing=EVIDENCE)
-    assert engine.rounds
 
 
-def test_labels_stand_for_the_gateways_in_what_is_said_and_stored(
-    engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_labels_stand_for_the_gateways_in_what_is_said_and_stored(engine: Engine, ran: Ran, tmp_path: Path) -> None:
     """A comment on a change had the paths of the job, which say nothing to its reader."""
     asked = [*ASKED, "--quantities", "up", "--results", str(tmp_path)]
-    assert run([*asked, "--labels", "base, this change", "--format", "markdown"]) == 0
-    said = capsys.readouterr().out
+    said = ran([*asked, "--labels", "base, this change", "--format", "markdown"]).out
     assert "nat44" not in said.replace("-compare-nftables-nat44", "")
     assert re.findall(r"^\| (base|this change)\b", said, re.MULTILINE) == ["base", "this change", "base"]
     (plan,) = tmp_path.glob("*/plan.json")
@@ -499,47 +483,37 @@ def test_labels_stand_for_the_gateways_in_what_is_said_and_stored(
     assert recipes["this change"] == "iptables-nat44"
     done = len(engine.rounds)
     for wrong in ("base", "base,this,change", "base,", ","):
-        assert run([*asked, "--labels", wrong]) == 2
-        assert len(capsys.readouterr().err.splitlines()) == 1
+        assert len(ran([*asked, "--labels", wrong], 2).err.splitlines()) == 1
     assert len(engine.rounds) == done
 
 
-@pytest.mark.parametrize("form", [["--format", "markdown"], []])
 def test_a_core_that_was_often_taken_away_is_noted_once_in_every_form(
-    engine: Engine, capsys: pytest.CaptureFixture[str], form: list[str], golden: Golden
+    engine: Engine, printed: Callable[..., str], golden: Golden
 ) -> None:
-    assert run([*ASKED, "--quantities", "up", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["notes"] == []
+    assert json.loads(printed("--json"))["notes"] == []
     # Four gateways and cables, so each block has ten slices.
     engine.interrupted = 2
-    assert run([*ASKED, "--quantities", "up", "--json"]) == 0
-    (note,) = json.loads(capsys.readouterr().out)["notes"]
-    assert run([*ASKED, "--quantities", "up", *form]) == 0
-    assert capsys.readouterr().out.count(note["text"]) == 1
+    (note,) = json.loads(printed("--json"))["notes"]
     golden(note["text"])
+    for form in ((), ("--format", "markdown")):
+        assert printed(*form).count(note["text"]) == 1
 
 
 UNEQUAL = ["compare", "map-e", "ds-lite", "--connections", "20000", "--seed", "7", "--quantities", "up"]
 
 
-def test_chains_of_unequal_length_say_so_with_the_cost_of_a_hop(
-    engine: Engine, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    assert run([*UNEQUAL, "--unlike", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+def test_chains_of_unequal_length_say_so_with_the_cost_of_a_hop(engine: Engine, ran: Ran, golden: Golden) -> None:
+    printed = [ran([*UNEQUAL, "--unlike", *form]).out for form in (["--json"], [], ["--format", "markdown"])]
+    document = json.loads(printed[0])
     assert [one["devices"] for one in document["gateways"]] == [2, 3, 2]
     # The simulated core changes its speed, so that only ratios are exact.
-    of_ds_lite = document["estimates"][0]["nanoseconds"]
-    assert of_ds_lite / document["forwarding_nanoseconds"]["up"] == pytest.approx(3400 / 800, rel=0.05)
+    of_ds_lite, of_hop = document["estimates"][0]["nanoseconds"], document["forwarding_nanoseconds"]["up"]
+    assert of_ds_lite / of_hop == pytest.approx(3400 / 800, rel=0.05)
     (note,) = document["notes"]
-    golden(note["text"])
-    assert f"up {document['forwarding_nanoseconds']['up']:,.0f} ns" in note["text"]
-    assert run([*UNEQUAL, "--unlike"]) == 0
-    golden(capsys.readouterr().out, passing=EVIDENCE)
-    assert run([*UNEQUAL, "--unlike", "--format", "markdown"]) == 0
-    shown = capsys.readouterr().out
-    golden(shown, passing=EVIDENCE)
-    assert "| ds-lite, 3 devices |" in shown
+    assert f"up {of_hop:,.0f} ns" in note["text"]
+    for said in printed[1:]:
+        golden(said, passing=EVIDENCE)
+    assert "| ds-lite, 3 devices |" in printed[2]
     assert engine.rounds
 
 
@@ -551,19 +525,54 @@ recipe = "linux-ipv4"
 
 
 def test_the_number_of_devices_makes_gateways_of_one_kind_unlike(
-    engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path, golden: Golden
+    engine: Engine, ran: Ran, tmp_path: Path, golden: Golden
 ) -> None:
     text = (BUILT_IN / "map-e.toml").read_text().replace('name = "map-e"', 'name = "longer"')
     (tmp_path / "longer.toml").write_text(text + LONGER)
-    assert run(["compare", "map-e", "./longer.toml"]) == 2
-    error = capsys.readouterr().err
+    error = ran(["compare", "map-e", "./longer.toml"], 2).err
     golden(error)
     assert "--unlike" in error
     assert engine.rounds == []
 
 
-def test_a_path_in_a_comment_is_no_mark(engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    folder = tmp_path / "results_of_me_"
-    assert run([*ASKED, "--quantities", "up", "--format", "markdown", "--results", str(folder)]) == 0
-    assert r"results\_of\_me\_" in capsys.readouterr().out
-    assert engine.rounds
+@pytest.fixture(params=["slices", "rates"])
+def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """Gateways whose labs are never made; the recipe in the folder "good" does not start, and then does not stop."""
+
+    def ready(bench: Bench, *_: object, **_others: object) -> None:
+        if bench.recipe.origin.parent.name == "good":
+            raise BrokenError("gateway on device gateway: start failed")
+
+    def leave(_bench: Bench, _kind: object = None, error: BaseException | None = None, *_: object) -> None:
+        if error is None:
+            raise BrokenError("gateway: cannot be undone")
+        error.add_note("gateway: cannot be undone")
+
+    monkeypatch.setattr(comparing, "check_host", lambda: None)
+    monkeypatch.setattr(Bench, "__enter__", lambda bench: bench)
+    monkeypatch.setattr(Bench, "__exit__", leave)
+    monkeypatch.setattr(Bench, "ready", ready)
+    monkeypatch.setattr(CableLab, "__enter__", lambda lab: lab)
+    monkeypatch.setattr(CableLab, "__exit__", lambda *_: None)
+    monkeypatch.chdir(tmp_path)
+    for folder in ("good", "bad"):
+        (tmp_path / folder).mkdir()
+        text = (BUILT_IN / "nftables-nat44.toml").read_text()
+        (tmp_path / folder / "gateway.toml").write_text(text.replace('"nftables-nat44"', '"gateway"'))
+    return str(request.param)
+
+
+@pytest.mark.parametrize(
+    ("gateways", "label"),
+    [
+        (["good/gateway.toml", "bad/gateway.toml"], "good/gateway.toml"),
+        (["bad/gateway.toml", "good/gateway.toml"], "good/gateway.toml"),
+        (["good/gateway.toml", "good/gateway.toml"], "good/gateway.toml"),
+    ],
+)
+def test_the_error_names_the_gateway_and_comes_before_what_follows(
+    by: str, gateways: list[str], label: str, ran: Ran, golden: Golden
+) -> None:
+    line = ran(["compare", *gateways, "--by", by, "--connections", "20000"], 4).err.splitlines()[-1]
+    assert label in line
+    golden(line)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.simulated_lab import Simulation, simulated
 from tests.simulated_lab.lab import CLOCK, LABS, SimulatedLab
+from tests.unit.conftest import Ran
 from tests.unit.counted import change_counts, change_trial
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import compared_by_rates
@@ -24,10 +25,9 @@ from natgauge.cli import run
 from natgauge.comparisons import by_rates, request
 from natgauge.comparisons.request import CompareOptions
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.labs.wire import WireOptions
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.time_budget import TimeUpError
-from natgauge.records.comparison import SearchLimit
+from natgauge.records.comparison import RatioEstimate, SearchLimit
 from natgauge.reports.comparison import text
 from natgauge.stored.find_results import find
 from natgauge.words import Quantity, SearchLimitedBy
@@ -64,6 +64,12 @@ class World:
         self.receiver_seconds = 1e-9
         simulation.start = self.start
 
+    def compare(self, *gateways: dict[str, Any], names: list[str] = NAMES, **asked: Any) -> natgauge.Compared:
+        """Compare new connections of a baseline and another gateway; none = those that are known."""
+        if gateways:
+            self.gateways = [*gateways, gateways[0]]
+        return natgauge.compare(*names, **{**CHOSEN, "quantities": "new", **asked})
+
     def start(self, lab: str) -> Gateway:
         """The gateway of a lab, whose name ends with its number."""
         given = self.gateways[int(lab.rpartition("-")[2]) % len(self.gateways)]
@@ -92,10 +98,16 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
         assert not LABS
 
 
-def test_a_known_ratio_lies_in_the_interval_that_is_told(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def known(figure: RatioEstimate) -> tuple[float, float]:
+    """Both ends of an interval."""
+    assert figure.low is not None
+    assert figure.high is not None
+    return figure.low, figure.high
+
+
+def test_a_known_ratio_lies_in_the_interval_that_is_told(world: World, ran: Ran) -> None:
     world.gateways[1] = {"establishes": 16_000.0, "forwards": 40_000.0}
-    assert run([*ASKED, "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran([*ASKED, "--json"]).out)
     assert (document["by"], document["rounds"]) == ("rates", 8)
     assert [one["parameters"]["place"]["placement"] for one in document["gateways"]] == ["isolated"] * 3
     assert [figure["quantity"] for figure in document["estimates"]] == ["new", "both"]
@@ -115,37 +127,27 @@ def test_a_known_ratio_lies_in_the_interval_that_is_told(world: World, capsys: p
 
 def test_a_loss_at_every_rate_can_be_tolerated(world: World, golden: Golden) -> None:
     """A translator that writes a checksum of 0 loses such a share in the next one, and has no zero-loss rate."""
-    world.gateways[0] = world.gateways[2] = {"loses_share": 0.001}
-    world.gateways[1] = {"establishes": 16_000.0}
-    asked = {**CHOSEN, "quantities": "new"}
     with pytest.raises(BrokenError):
-        natgauge.compare(*NAMES, **asked)
-    found = natgauge.compare(*NAMES, **asked, loss_tolerance="0.2%").result
-    estimate = found.estimates[0]
-    assert estimate.low is not None
-    assert estimate.high is not None
-    assert estimate.low <= 1.25 <= estimate.high
+        world.compare({"loses_share": 0.001}, {"establishes": 16_000.0})
+    found = world.compare(loss_tolerance="0.2%", most_seconds=SIX_ROUNDS).result
+    low, high = known(found.estimates[0])
+    assert low <= 1.25 <= high
     golden(text(found))
 
 
-def test_the_same_gateway_twice_shows_no_difference(
-    world: World, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    assert run([*ASKED, "--quantities", "new"]) == 0
-    out = capsys.readouterr().out
+def test_the_same_gateway_twice_shows_no_difference(world: World, ran: Ran, golden: Golden) -> None:
+    out = ran([*ASKED, "--quantities", "new"]).out
     golden(out)
     assert {gateway.establishes for gateway in world.started} == {20_000.0}
 
 
 def test_time_for_too_few_rounds_says_how_many_an_interval_takes(world: World, golden: Golden) -> None:
     """At 99.9 % a median of eight ratios has no interval either, though a first look is taken at them."""
-    assert len(world.gateways) == 3
     for level, least in (("95%", 6), ("99.9%", 11)):
-        found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", level=level, most_seconds=500.0)
-        rounds = found.result.rounds
-        assert rounds < least
-        assert found.result.estimates[0].low is None
-        golden(found.result.notes[-1].text)
+        found = world.compare(level=level, most_seconds=500.0).result
+        assert found.rounds < least
+        assert found.estimates[0].low is None
+        golden(found.notes[-1].text)
 
 
 def test_a_rate_that_was_mostly_not_the_gateways_own_is_a_bound_whatever_limited(golden: Golden) -> None:
@@ -159,30 +161,31 @@ def test_a_rate_that_was_mostly_not_the_gateways_own_is_a_bound_whatever_limited
 
 
 def test_each_round_has_labs_and_a_seed_of_its_own(world: World) -> None:
-    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new")
+    found = world.compare(most_seconds=300.0)
     rounds = found.result.rounds
     assert len(world.started) == 3 * rounds
     lines = (found.folder / "trials.jsonl").read_text().splitlines()
     seeds = list(dict.fromkeys(json.loads(line)["request"]["seed"] for line in lines))
     assert (len(seeds), seeds[0], world.most_at_once) == (rounds, 7, 3)
+    assert rounds > 1
 
 
 def test_noise_makes_the_interval_wider_and_keeps_the_truth_in_it(world: World) -> None:
-    world.gateways = [{"noise": 0.05}, {"noise": 0.05, "establishes": 16_000.0}, {"noise": 0.05}]
-    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=2500.0, resolve="0.1%")
+    found = world.compare(
+        {"noise": 0.05}, {"noise": 0.05, "establishes": 16_000.0}, most_seconds=1000.0, resolve="0.1%"
+    )
     (figure,) = found.result.estimates
-    assert figure.low is not None
-    assert figure.high is not None
-    assert figure.low <= 1.25 <= figure.high
+    low, high = known(figure)
+    assert low <= 1.25 <= high
+    # Without noise it is below 1.09.
+    assert high / low > 1.09
     assert (figure.verdict, found.result.decided, found.exit_status) == ("costs more", True, 0)
 
 
 def test_six_rounds_make_an_interval_where_there_is_no_time_for_eight(world: World) -> None:
-    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=SIX_ROUNDS)
-    assert found.result.rounds == 6
-    assert found.result.estimates[0].low is not None
-    assert found.result.notes == ()
-    assert world.started
+    found = world.compare(most_seconds=SIX_ROUNDS).result
+    assert (found.rounds, found.notes) == (6, ())
+    assert found.estimates[0].low is not None
 
 
 def with_trials_that_take_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,9 +194,9 @@ def with_trials_that_take_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("natgauge.comparisons.compare.time", clock)
 
 
-@pytest.mark.parametrize(("names", "share"), [(NAMES, 0.0), (NAMES, 0.5), (ONE_AT_A_TIME, 0.9)])
+@pytest.mark.parametrize(("names", "shares"), [(NAMES, (0.0, 0.5)), (ONE_AT_A_TIME, (0.9,))])
 def test_the_time_ends_the_first_round_too_in_one_line_with_the_time_that_is_enough(
-    world: World, monkeypatch: pytest.MonkeyPatch, golden: Golden, names: list[str], share: float
+    world: World, monkeypatch: pytest.MonkeyPatch, golden: Golden, names: list[str], shares: tuple[float, ...]
 ) -> None:
     """160 s took 361 s: six searches of a minute each."""
     asked = {**CHOSEN, "resolve": "0.1%"}
@@ -201,20 +204,21 @@ def test_the_time_ends_the_first_round_too_in_one_line_with_the_time_that_is_eno
     # One that is over after a round.
     alone = natgauge.compare(*names, **{**asked, "most_seconds": 500.0})
     round_seconds = json.loads((alone.folder / "comparison.json").read_text())["seconds"] / alone.result.rounds
-    given = max(share * round_seconds, 1.0)
-    began = CLOCK.monotonic()
-    with pytest.raises(BrokenError, match="ended in the first round") as ended:
-        natgauge.compare(*names, **{**asked, "most_seconds": given})
-    # A trial that fits ends with the wait for its last frames.
-    assert CLOCK.monotonic() - began <= given + 1
-    assert world.started
-    golden(str(ended.value))
+    for share in shares:
+        given = max(share * round_seconds, 1.0)
+        began = CLOCK.monotonic()
+        with pytest.raises(BrokenError, match="ended in the first round") as ended:
+            natgauge.compare(*names, **{**asked, "most_seconds": given})
+        # A trial that fits ends with the wait for its last frames.
+        assert CLOCK.monotonic() - began <= given + 1
+        golden(str(ended.value))
     enough = float(str(ended.value).partition("--most-seconds ")[2].split()[0])
     began = CLOCK.monotonic()
     found = natgauge.compare(*names, **{**asked, "most_seconds": enough}).result
     assert CLOCK.monotonic() - began <= enough + 1
     assert found.rounds >= 6
     assert all(each.low is not None for each in found.estimates)
+    assert world.started
 
 
 @pytest.mark.parametrize("number", [2, 3])
@@ -223,14 +227,12 @@ def test_fewer_gateways_are_advised_where_there_are_some_and_no_longer_time_than
 ) -> None:
     with_trials_that_take_time(monkeypatch)
     world.gateways = [{"establishes": 20.0}] * (number + 1)
-    asked = {**CHOSEN, "connections": 10**7}
     with golden.raises(BrokenError):
-        natgauge.compare(*[FIRST] * number, **asked, quantities="new", most_seconds=1.0)
+        world.compare(names=[FIRST] * number, connections=10**7, most_seconds=1.0)
 
 
-@pytest.mark.usefixtures("world")
 def test_a_search_that_the_time_of_the_comparison_cuts_short_says_nothing_of_a_gateway(
-    monkeypatch: pytest.MonkeyPatch,
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One failed load was told as no rate that passed, which has an infinite cost."""
     calls, real = itertools.count(1), Procedure.once
@@ -248,15 +250,16 @@ def test_a_search_that_the_time_of_the_comparison_cuts_short_says_nothing_of_a_g
     monkeypatch.setattr(Procedure, "once", once)
     with_trials_that_take_time(monkeypatch)
     monkeypatch.setattr(by_rates, "SEARCH", {**by_rates.SEARCH, "most_seconds": 1e4})
-    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", resolve="0.1%", most_seconds=270.0)
+    found = world.compare(resolve="0.1%", most_seconds=270.0)
     (figure,) = found.result.estimates
     assert found.result.rounds > 6
     assert (figure.blocks, figure.high is None) == (6, False)
     assert "passed no rate" not in figure.text
 
 
-@pytest.mark.usefixtures("world")
-def test_a_first_round_whose_searches_all_have_their_bounds_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_round_whose_searches_all_have_their_bounds_is_kept(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A trial that only confirms what is known lacked the time, and the round was thrown away."""
     real = Procedure.once
 
@@ -267,8 +270,7 @@ def test_a_first_round_whose_searches_all_have_their_bounds_is_kept(monkeypatch:
 
     monkeypatch.setattr(Procedure, "once", once)
     monkeypatch.setattr(by_rates, "SEARCH", {**by_rates.SEARCH, "most_seconds": 1e4})
-    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=SIX_ROUNDS)
-    assert found.result.rounds >= 6
+    assert world.compare(most_seconds=SIX_ROUNDS).result.rounds >= 6
 
 
 def test_a_later_round_that_takes_longer_than_those_before_has_what_the_time_leaves(
@@ -283,14 +285,13 @@ def test_a_later_round_that_takes_longer_than_those_before_has_what_the_time_lea
     world.simulation.start = start
     with_trials_that_take_time(monkeypatch)
     began = CLOCK.monotonic()
-    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", resolve="0.1%", most_seconds=270.0)
+    found = world.compare(resolve="0.1%", most_seconds=270.0)
     (figure,) = found.result.estimates
     assert CLOCK.monotonic() - began <= 271
     assert (found.result.rounds, figure.blocks) == (7, 6)
-    assert figure.low is not None
-    assert figure.high is not None
+    low, high = known(figure)
     # The last round has no rate of the baseline, and so no ratio.
-    assert figure.low <= 1 <= figure.high
+    assert low <= 1 <= high
     assert run(["report", str(found.folder)]) == 0
 
 
@@ -298,12 +299,11 @@ TESTER = {"real_ceiling": 12_000.0}
 
 
 def test_of_two_gateways_that_are_both_faster_than_the_tester_nothing_is_known(
-    world: World, capsys: pytest.CaptureFixture[str], golden: Golden
+    world: World, ran: Ran, golden: Golden
 ) -> None:
     """20,000/s and 40,000/s: the tester does 12,000/s, so both seem alike."""
     world.gateways = [TESTER, {"establishes": 40_000.0, **TESTER}, TESTER]
-    assert run([*ASKED, "--quantities", "new", "--most-seconds", "1000", "--json"]) == 11
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran([*ASKED, "--quantities", "new", "--most-seconds", str(SIX_ROUNDS), "--json"], 11).out)
     (figure,) = document["estimates"]
     assert (figure["verdict"], figure["ratio"], figure["low"], figure["high"]) == ("undecided", None, 0, None)
     golden(figure["text"])
@@ -318,22 +318,19 @@ def test_of_two_gateways_that_are_both_faster_than_the_tester_nothing_is_known(
 
 @pytest.mark.parametrize("limited", [TESTER, {"alters": disturbed}])
 def test_what_limits_both_gateways_never_lets_fail_above_pass(
-    world: World, capsys: pytest.CaptureFixture[str], limited: dict[str, Any], golden: Golden
+    world: World, ran: Ran, limited: dict[str, Any], golden: Golden
 ) -> None:
     """The second one costs twice as much."""
     fast = {"establishes": 80_000.0, **limited}
     world.gateways = [fast, {"establishes": 40_000.0, **limited}, fast]
-    assert run([*ASKED, "--quantities", "new", "--most-seconds", "1000", "--fail-above", "3%"]) == 11
-    out = capsys.readouterr().out
-    golden(out.splitlines()[0])
+    out = ran([*ASKED, "--quantities", "new", "--most-seconds", str(SIX_ROUNDS), "--fail-above", "3%"], 11).out
     by = "tester" if limited is TESTER else "host"
     assert f"the bottleneck of {FIRST} was the {by} in" in out
     golden(out)
 
 
 def test_a_gateway_as_fast_as_the_tester_leaves_one_end_open(world: World, golden: Golden) -> None:
-    world.gateways[1] = {"establishes": 1e6, "real_ceiling": 30_000.0}
-    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=1000.0)
+    found = world.compare({}, {"establishes": 1e6, "real_ceiling": 30_000.0}, most_seconds=SIX_ROUNDS)
     (figure,) = found.result.estimates
     # No rate was found too high for it, so there is no end to how cheap it may be.
     assert figure.low == 0
@@ -357,8 +354,7 @@ def test_a_gateway_as_fast_as_the_tester_leaves_one_end_open(world: World, golde
 def test_with_one_end_open_the_known_end_decides_if_it_can(
     world: World, baseline: dict[str, Any], other: dict[str, Any], status: tuple[str, int]
 ) -> None:
-    world.gateways = [baseline, other, baseline]
-    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=SIX_ROUNDS, fail_above="3%")
+    found = world.compare(baseline, other, most_seconds=SIX_ROUNDS, fail_above="3%")
     assert (found.result.estimates[0].verdict, found.exit_status) == status
 
 
@@ -375,7 +371,7 @@ def test_a_control_that_says_nothing_is_no_perfect_one(world: World, ceiling: fl
     """A control whose interval was open at both ends was as expected, and any difference counted."""
     fast = {"establishes": 1e6, "real_ceiling": 60_000.0}
     world.gateways = [fast, {}, {**fast, "real_ceiling": ceiling}]
-    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=SIX_ROUNDS, fail_above="3%")
+    found = world.compare(most_seconds=SIX_ROUNDS, fail_above="3%")
     (control,) = found.result.control
     assert (control.low, control.high) == (0, None)
     assert (found.result.estimates[0].verdict, found.exit_status) == (verdict, status)
@@ -387,18 +383,16 @@ def test_a_control_that_says_nothing_is_no_perfect_one(world: World, ceiling: fl
 def test_a_deep_queue_does_not_make_a_gateway_faster_than_one_that_is(world: World, golden: Golden) -> None:
     """200,000/s behind a queue of 4,096 frames against 240,000/s: seen as 39 % faster, N = 10,000."""
     slower = {"establishes": 200_000.0, "queue": 4096}
-    world.gateways = [slower, {"establishes": 240_000.0}, slower]
-    asked_for = {**CHOSEN, "quantities": "new", "most_seconds": 1500.0, "resolve": "4%"}
+    asked: dict[str, Any] = {"most_seconds": 1500.0, "resolve": "4%"}
     with golden.raises(UsageError) as one:
-        natgauge.compare(*NAMES, **{**asked_for, "connections": 10_000})
+        world.compare(slower, {"establishes": 240_000.0}, **asked, connections=10_000)
     enough = int(str(one.value).partition("choose at least ")[2].split()[0].replace(",", ""))
     assert 100_000 < enough < 1_000_000
     world.started.clear()
-    found = natgauge.compare(*NAMES, **{**asked_for, "connections": enough})
+    found = world.compare(**asked, connections=enough)
     (figure,) = found.result.estimates
-    assert figure.low is not None
-    assert figure.high is not None
-    assert figure.low <= 200 / 240 <= figure.high
+    low, high = known(figure)
+    assert low <= 200 / 240 <= high
     assert (figure.verdict, found.result.decided) == ("costs less", True)
 
 
@@ -407,22 +401,18 @@ def test_with_fail_above_few_connections_are_no_reason_to_refuse(world: World) -
     slower = {"establishes": 200_000.0, "queue": 4096}
     for other, status in ((60_000.0, 10), (240_000.0, 11)):
         world.started.clear()
-        world.gateways = [slower, {"establishes": other}, slower]
-        found = natgauge.compare(
-            *NAMES, **{**CHOSEN, "connections": 10_000}, quantities="new", most_seconds=SIX_ROUNDS, fail_above="3%"
+        found = world.compare(
+            slower, {"establishes": other}, connections=10_000, most_seconds=SIX_ROUNDS, fail_above="3%"
         )
-        (figure,) = found.result.estimates
-        assert figure.low is not None
-        assert figure.high is not None
-        assert figure.low <= 200_000 / other <= figure.high
+        low, high = known(found.result.estimates[0])
+        assert low <= 200_000 / other <= high
         assert found.exit_status == status
 
 
-def test_doubts_of_each_gateway_are_those_that_measure_has(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doubts_of_each_gateway_are_those_that_measure_has(world: World, ran: Ran) -> None:
     world.receiver_seconds = 1e-6
     world.gateways[1] = {"establishes": 16_000.0, "forwards": 40_000.0, "disturbed": 0.3}
-    assert run([*ASKED, "--json"]) in (0, 11)
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran([*ASKED, "--json", "--most-seconds", "300"], 11).out)
     told = {
         one["label"]: {quantity: [doubt["word"] for doubt in found] for quantity, found in one["doubts"].items()}
         for one in document["gateways"]
@@ -440,19 +430,16 @@ def test_figures_of_an_emulated_machine_are_compared_with_nothing(
 ) -> None:
     monkeypatch.setattr(SimulatedLab, "emulated", True)
     with golden.raises(UsageError):
-        natgauge.compare(*NAMES, **CHOSEN)
+        world.compare()
     assert world.started == []
 
 
 def test_a_gateway_without_any_rate_ends_it_in_one_line(world: World, golden: Golden) -> None:
-    world.gateways[1] = {"passes": lambda _load: False}
     with golden.raises(BrokenError):
-        natgauge.compare(*NAMES, **CHOSEN, quantities="new")
+        world.compare({}, {"passes": lambda _load: False})
 
 
-def test_a_gateway_without_any_rate_in_some_rounds_never_lets_fail_above_pass(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_gateway_without_any_rate_in_some_rounds_never_lets_fail_above_pass(world: World, ran: Ran) -> None:
     """In every third round it loses all frames; in the others it is as fast as the baseline."""
 
     def start(lab: str) -> Gateway:
@@ -462,15 +449,13 @@ def test_a_gateway_without_any_rate_in_some_rounds_never_lets_fail_above_pass(
 
     world.simulation.start = start
     asked = [*ASKED, "--quantities", "new", "--most-seconds", "1000", "--fail-above", "10%", "--json"]
-    assert run(asked) == 11
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran(asked, 11).out)
     (figure,) = document["estimates"]
     assert (figure["verdict"], figure["above"], figure["high"]) == ("undecided", None, None)
     assert 0.9 < figure["low"] < 1
     assert figure["blocks"] == document["rounds"] >= 8
     assert f"{SECOND} passed no rate in 3 of" in figure["text"]
-    assert run(["report", document["results"]]) == 0
-    assert figure["text"] in capsys.readouterr().out
+    assert figure["text"] in ran(["report", document["results"]]).out
     rounds = Path(document["results"]) / "rounds.jsonl"
     lines = [json.loads(line) for line in rounds.read_text().splitlines()]
     rounds.write_text("".join(json.dumps({**line, "failed": {}}) + "\n" for line in lines))
@@ -486,7 +471,7 @@ def test_a_search_that_runs_out_of_time_before_a_first_bound_is_void(
     monkeypatch.setattr(Procedure, "once", once)
     # Throughput needs the rate of phase 1, which is searched for first.
     with golden.raises(BrokenError):
-        natgauge.compare(*NAMES, **CHOSEN, quantities="both")
+        world.compare(quantities="both")
     assert len(world.started) == 3 * 3
 
 
@@ -505,7 +490,7 @@ def test_searches_that_are_void_in_turn_end_it_in_one_line(
 
     monkeypatch.setattr(by_rates.ByRates, "_search", search)
     with golden.raises(BrokenError):
-        natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=86_400)
+        world.compare(most_seconds=86_400)
     assert len(world.started) == 9 * 3
 
 
@@ -514,9 +499,9 @@ def test_a_trial_that_an_earlier_loss_made_too_long_is_explained_by_that_loss(
 ) -> None:
     """The rate of phase 1 is half of the connection rate, which single lost frames sent down."""
     monkeypatch.setattr(by_rates, "SEARCH", {**by_rates.SEARCH, "most_seconds": 9})
-    world.gateways = [{"passes": lambda load: load < 3_000}] * 3
+    slow = {"passes": lambda load: load < 3_000}
     with golden.raises(BrokenError):
-        natgauge.compare(*NAMES, **CHOSEN, quantities="both")
+        world.compare(slow, slow, quantities="both")
 
 
 @pytest.mark.parametrize("number", [2, 5])
@@ -527,10 +512,11 @@ def test_each_gateway_has_its_share_of_the_time(number: int) -> None:
 
 
 def test_a_setting_of_the_whole_machine_may_differ_where_one_stands_at_a_time(
-    world: World, capsys: pytest.CaptureFixture[str], golden: Golden
+    world: World, ran: Ran, golden: Golden
 ) -> None:
-    assert run(["compare", *ONE_AT_A_TIME, *ASKED[3:], "--quantities", "new"]) == 0
-    assert f"Rates of {ONE_AT_A_TIME[1]}: new 2" in capsys.readouterr().out
+    assert (
+        f"Rates of {ONE_AT_A_TIME[1]}: new 2" in ran(["compare", *ONE_AT_A_TIME, *ASKED[3:], "--quantities", "new"]).out
+    )
     assert (len(world.started), world.most_at_once) == (3 * 8, 1)
     with golden.raises(UsageError):
         natgauge.compare("nftables-nat44:hash_size=1024", "nftables-nat44:hash_size=65536", by="slices")
@@ -552,20 +538,12 @@ def test_a_lab_that_cannot_be_made_again_leaves_what_is_known(
             raise HostError("hash_size: another natgauge on this machine relies on it")
 
     world.simulation.enters = limited
-    found = natgauge.compare(*names, **CHOSEN, quantities="new")
+    found = world.compare(names=names)
     assert (found.result.decided, found.exit_status, found.result.rounds) == (False, 11, made // 3)
     golden(found.result.notes)
     (stored,) = find([found.folder]).comparisons
     assert stored.record.rounds == found.result.rounds
     assert world.started
-
-
-def test_a_setting_may_be_written_as_its_option() -> None:
-    names = ["nftables-nat44", "nftables-nat44:frame-size=512,connections=1000,udp-timeout=100"]
-    (_, one) = request.read_gateways(names, {}, unlike=False)
-    cell = one.question.cell
-    assert (cell.traffic.frame_size, cell.traffic.connections) == (512, 1000)
-    assert cell.device.named()["udp_timeout"] == 100
 
 
 @pytest.mark.parametrize("settings", ["connections=1000,connections=200000", "frame_size=64,frame-size=512"])
@@ -574,23 +552,16 @@ def test_a_setting_that_is_there_twice_is_refused(settings: str) -> None:
         request.read_gateways(["nftables-nat44", f"nftables-nat44:{settings}"], {}, unlike=False)
 
 
-def test_a_command_may_have_a_comma_before_a_word_with_a_dash_that_is_no_setting() -> None:
-    name = "nftables-nat44:lab=wire,initiator_gateway=10.0.0.1,empty-command=empty a,table-of=b"
-    (_, one) = request.read_gateways(["nftables-nat44", name], {}, unlike=False)
-    options = one.question.cell.kind_options
-    assert isinstance(options, WireOptions)
-    assert options.empty_command == "empty a,table-of=b"
-
-
-def test_settings_may_have_colons_and_commas(golden: Golden) -> None:
-    from natgauge.comparisons.request import read_gateways  # noqa: PLC0415
-
-    name = (
-        "nftables-nat44:lab=wire,initiator_gateway=2001:db8::1,empty_command=nft flush table ip a, ip b,sender_cores=1"
-    )
-    (_, one) = read_gateways(["nftables-nat44", name], {}, unlike=False)
-    options = one.question.cell.kind_options
-    assert isinstance(options, WireOptions)
-    assert options.initiator_gateway == "2001:db8::1"
-    golden(options.empty_command)
-    assert options.sender_cores == (1,)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "frame-size=512,connections=1000,udp-timeout=100",
+        "lab=wire,initiator_gateway=10.0.0.1,empty-command=empty a,table-of=b",
+        "lab=wire,initiator_gateway=2001:db8::1,empty_command=nft flush table ip a, ip b,sender_cores=1",
+    ],
+    ids=["written as options", "a comma before a word with a dash that is no setting", "colons and commas"],
+)
+def test_settings_of_a_gateway_may_have(settings: str, golden: Golden) -> None:
+    (_, one) = request.read_gateways(["nftables-nat44", f"nftables-nat44:{settings}"], {}, unlike=False)
+    cell = one.question.cell
+    golden([cell.traffic.frame_size, cell.traffic.connections, cell.device.named(), cell.kind_options])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plans of examples/ and of published tables: right, with the tables' parameters, and small ones take minutes."""
+"""Plans: those of examples/ and of published tables; what a plan says before it is measured."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from functools import cache, partial
 from pathlib import Path
 
 import pytest
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 from tools import site_files
 
 from natgauge.campaigns.cells import PlannedCell, points
-from natgauge.campaigns.estimate import estimate
+from natgauge.campaigns.estimate import estimate, of_cell
 from natgauge.campaigns.plan import parse, read
 from natgauge.cli import run
 from natgauge.gateways import support
@@ -73,12 +74,9 @@ def test_every_plan_is_right_where_it_is_meant_for(path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_examples_of_published_tables_are_what_the_command_prints(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_examples_of_published_tables_are_what_the_command_prints(name: str, ran: Ran) -> None:
     small = ["--small"] if name.endswith("-small") else []
-    assert run(["published", "--plan", *small, name.removesuffix("-small")]) == 0
-    printed_plan = capsys.readouterr().out
+    printed_plan = ran(["published", "--plan", *small, name.removesuffix("-small")]).out
     example = (EXAMPLES / f"{name}.toml").read_text(encoding="utf-8")
     assert example == f"# SPDX-License-Identifier: Apache-2.0\n{printed_plan}"
 
@@ -205,13 +203,12 @@ def has_no_jool(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_plans_of_what_runs_here_are_written_into_a_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+    tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     """Table 22 has columns of tayga, which runs here, and of Jool, which does not."""
     has_no_jool(monkeypatch)
     folder = tmp_path / "new" / "plans"
-    assert run(["published", "--plan", "--small", "--here", "--into", str(folder)]) == 0
-    said = capsys.readouterr()
+    said = ran(["published", "--plan", "--small", "--here", "--into", str(folder)])
     of_jool = {
         name
         for name in PLANNED
@@ -228,12 +225,9 @@ def test_plans_of_what_runs_here_are_written_into_a_folder(
     golden(left_out)
 
 
-def test_plans_of_what_runs_in_the_guest_have_the_tables_of_jool(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_plans_of_what_runs_in_the_guest_have_the_tables_of_jool(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     """Only Jool's branch for MAP-T is in no package of the guest."""
-    assert run(["published", "--plan", "--small", "--lab", "vm", "--here", "--into", str(tmp_path)]) == 0
-    said = capsys.readouterr()
+    said = ran(["published", "--plan", "--small", "--lab", "vm", "--here", "--into", str(tmp_path)])
     written = {name: tmp_path / f"{name}-guest.toml" for name in PLANNED if name != "scalability-draft-figure-17"}
     assert said.out.splitlines() == [str(path) for path in written.values()]
     for name, path in written.items():
@@ -243,18 +237,17 @@ def test_plans_of_what_runs_in_the_guest_have_the_tables_of_jool(
 
 
 def test_a_table_of_a_device_that_does_not_run_here_is_refused_in_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+    ran: Ran, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     has_no_jool(monkeypatch)
-    assert run(["published", "--plan", "--here", "nat64-paper-table-11"]) == 3
-    said = capsys.readouterr()
+    said = ran(["published", "--plan", "--here", "nat64-paper-table-11"], 3)
     assert said.out == ""
     golden(said.err)
     assert run(["published", "--plan", "--here", "nat64-paper-table-12"]) == 0
 
 
 def test_named_tables_without_any_plan_are_an_error_and_others_of_them_are_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ran: Ran
 ) -> None:
     refused, written = REFUSED[0], PLANNED[0]
     assert run(["published", "--plan", "--into", str(tmp_path), refused]) in {2, 3}
@@ -262,24 +255,23 @@ def test_named_tables_without_any_plan_are_an_error_and_others_of_them_are_left_
     assert (said.out, len(said.err.splitlines()), list(tmp_path.iterdir())) == ("", 1, [])
     assert "left out" not in said.err
     for named in ([refused, written], [written, refused]):
-        assert run(["published", "--plan", "--into", str(tmp_path), *named]) == 0
-        said = capsys.readouterr()
+        said = ran(["published", "--plan", "--into", str(tmp_path), *named])
         assert said.out == f"{tmp_path / f'{written}.toml'}\n"
         assert said.err.endswith("; left out\n")
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, ran: Ran) -> None:
     (tmp_path / "file").write_text("")
-    assert run(["published", "--plan", "--into", str(tmp_path / "file"), "nat64-paper-table-12"]) == 2
-    assert "published: --into: cannot write" in capsys.readouterr().err
+    assert (
+        "published: --into: cannot write"
+        in ran(["published", "--plan", "--into", str(tmp_path / "file"), "nat64-paper-table-12"], 2).err
+    )
 
 
-def test_the_list_and_the_view_say_whether_there_is_a_plan(capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
-    assert run(["published"]) == 0
-    listed = {line.split()[0]: line.split()[1] for line in capsys.readouterr().out.splitlines()}
+def test_the_list_and_the_view_say_whether_there_is_a_plan(ran: Ran, golden: Golden) -> None:
+    listed = {line.split()[0]: line.split()[1] for line in ran(["published"]).out.splitlines()}
     assert listed == {name: "no" if name in REFUSED else "plan" for name in names()}
-    assert run(["published", "nat64-paper-table-6", "nat64-paper-table-17"]) == 0
-    shown = capsys.readouterr().out
+    shown = ran(["published", "nat64-paper-table-6", "nat64-paper-table-17"]).out
     assert "natgauge published --plan nat64-paper-table-6, or with --small" in shown
     golden(shown)
 
@@ -466,3 +458,104 @@ def test_one_plan_has_six_technologies_with_as_many_subscribers() -> None:
     assert kinds == {"nat44", "464xlat", "map-t", "map-e", "ds-lite", "lw4o6", "nat64"}
     traffic = [Bench(cell.cell).traffic for cell in found]
     assert {plan.subscribers for plan in traffic} == {plan.sources for plan in traffic} == {5000}
+
+
+# What a plan alone says before it is measured: doubts of its figures, placements, settings of the whole machine.
+
+TWO = ("nftables-nat44", "docker-nat44")
+MIXED = ("nftables-nat44", "openvswitch-nat44")
+
+
+def written(folder: Path, gateways: tuple[str, ...], connections: str, lab: str = "", metric: str = "") -> Path:
+    """A plan of the connection rate, or of another metric."""
+    path = folder / "plan.toml"
+    path.write_text(
+        f"gateways = {[*gateways]}\nprofile = 'quick'\nrepetitions = 4\n[lab]\n{lab}\n"
+        f"[series]\nconnections = [{connections}]\n[[measure]]\nmetric = '{metric or 'connection-rate'}'\n"
+    )
+    return path
+
+
+def checked(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What `plan check` says of it, without time and memory."""
+    assert run(["plan", "check", str(path)]) == 0
+    return "\n".join(capsys.readouterr().out.splitlines()[4:]).replace(str(path), "plan.toml")
+
+
+def numbers(said: str) -> list[int]:
+    """The numbers of connections to take."""
+    return [int(number.replace(",", "")) for number in re.findall(r"([\d,]+) connections make that", said)]
+
+
+@pytest.mark.parametrize("gateways", [TWO, ("openvswitch-nat44",)], ids=["kernel", "process"])
+def test_a_plan_whose_queues_will_raise_the_rate_says_how_many_connections_to_take(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], gateways: tuple[str, ...], golden: Golden
+) -> None:
+    """Seen: after six minutes the report said "up to 71.5 %" of each figure, and "at most" in each cell."""
+    lab = 'placement = "isolated"'
+    said = checked(written(tmp_path, gateways, "10_000, 20_000", lab), capsys)
+    golden(said)
+    (enough,) = numbers(said)
+    assert enough > 20_000
+    assert checked(written(tmp_path, gateways, str(enough), lab), capsys) == ""
+
+
+def test_trials_that_are_too_short_for_the_tester_are_told_with_the_number_that_is_enough(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden, ran: Ran
+) -> None:
+    """Seen: "3 to 8 min" for 1,000 connections and "9 to 22 s" for 10,000: the first were refused, at any length."""
+    path = written(tmp_path, TWO, "1_000, 10_000")
+    said = checked(path, capsys)
+    golden(said)
+    enough = int(re.findall(r"choose at least ([\d,]+) connections", said)[0].replace(",", ""))
+    assert enough < 10_000
+    few, many = (of_cell(cell).seconds for cell in points(read(path))[:2])
+    assert few < 2 * many
+    assert ran(["plan", "show", str(path)]).out.count("no result: ") == 2
+    assert checked(written(tmp_path, TWO, str(enough)), capsys) == ""
+
+
+def test_a_plan_that_mixes_placements_says_so_and_names_the_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden, ran: Ran
+) -> None:
+    path = written(tmp_path, MIXED, "130_000")
+    said = checked(path, capsys)
+    golden(said)
+    assert 'placement = "isolated"' in said
+    shown = ran(["plan", "show", str(path)]).out
+    assert (shown.count(", shared"), shown.count(", isolated")) == (1, 1)
+    assert checked(written(tmp_path, MIXED, "130_000", 'placement = "isolated"'), capsys) == ""
+
+
+def test_a_device_that_would_take_turns_with_the_tester_is_told_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    golden(checked(written(tmp_path, MIXED, "60_000", 'placement = "shared"', "throughput"), capsys))
+
+
+def test_frames_that_are_too_few_for_a_worst_case_are_told_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    golden(checked(written(tmp_path, TWO, "50", metric="first-packet-delay"), capsys))
+    assert checked(written(tmp_path, TWO, "5_000", metric="first-packet-delay"), capsys) == ""
+
+
+def test_settings_of_the_whole_machine_that_a_plan_sets_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    """Seen: three waits of a run for a table size of another one, of which the plan's check had said nothing."""
+    path = written(tmp_path, TWO, "60_000")
+    assert checked(path, capsys) == ""
+    path.write_text(f"{path.read_text()}[device]\nhash_size = 65536\nudp_timeout = 60\n")
+    golden(checked(path, capsys))
+
+
+@pytest.mark.parametrize("gateways", [TWO, ("openvswitch-nat44",), MIXED], ids=["kernel", "process", "both"])
+def test_the_plan_of_the_template_has_no_doubts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], gateways: tuple[str, ...]
+) -> None:
+    """Seen: its 1,000 and 10,000 connections gave nothing but bounds, and both placements in one table."""
+    assert run(["plan", "new", *(word for name in gateways for word in ("--gateway", name))]) == 0
+    path = tmp_path / "new.toml"
+    path.write_text(capsys.readouterr().out)
+    assert checked(path, capsys) == ""

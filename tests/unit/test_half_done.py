@@ -4,20 +4,31 @@
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
 import json
 import shutil
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Goes, Killed, campaign, quick_disk, results
+from tests.unit.campaigning import (
+    ONE_CONNECTION_RATE,
+    Benches,
+    Dies,
+    Goes,
+    Killed,
+    campaign,
+    not_ended,
+    quick_disk,
+    results,
+    summaries,
+)
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 
 from natgauge.cli import run
-from natgauge.records.store import JOURNAL, SUMMARY
-from natgauge.reports.failures import not_ended
-from natgauge.stored.find_results import find
 
 __all__ = ["quick_disk"]
 
@@ -25,157 +36,167 @@ SO_FAR = "2 of 3 repetitions"
 TWO_GATEWAYS = ONE_CONNECTION_RATE.replace('["linux-ipv4"]', '["linux-ipv4", "nftables-nat44"]')
 
 
-def killed(path: Path, plan: str = ONE_CONNECTION_RATE, *, before_its_end: int = 1) -> Path:
-    """The folder of a campaign that was killed so many trials before its end."""
-    whole = Benches()
-    (path / "whole").mkdir()
-    campaign(path / "whole", whole, plan=plan)
-    with pytest.raises(Killed):
-        campaign(path, Benches(killed=Dies(sum(whole.trials.values()) - before_its_end)), plan=plan)
-    return path / "out"
+@pytest.fixture(scope="module")
+def made_half(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]:
+    """The folder of a campaign that was killed so many trials before its end, made once for all tests."""
+
+    @cache
+    def made(plan: str, before_its_end: int) -> Path:
+        folder, whole = tmp_path_factory.mktemp("half"), Benches()
+        (folder / "whole").mkdir()
+        campaign(folder / "whole", whole, plan=plan)
+        with pytest.raises(Killed):
+            campaign(folder, Benches(killed=Dies(sum(whole.trials.values()) - before_its_end)), plan=plan)
+        return folder
+
+    return made
+
+
+@pytest.fixture
+def killed(made_half: Callable[[str, int], Path], tmp_path: Path) -> Callable[..., Path]:
+    """Have such a campaign in the folder of the test."""
+
+    def copied(plan: str = ONE_CONNECTION_RATE, *, before_its_end: int = 1) -> Path:
+        shutil.copytree(made_half(plan, before_its_end), tmp_path, dirs_exist_ok=True)
+        return tmp_path / "out"
+
+    return copied
 
 
 def test_each_form_says_beside_the_figure_how_many_repetitions_it_has(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+    tmp_path: Path, ran: Ran, golden: Golden, killed: Callable[..., Path]
 ) -> None:
-    folder = killed(tmp_path)
+    folder = killed()
     for form in ("text", "markdown", "latex", "draft"):
-        assert run(["report", str(folder), "--format", form]) == 0
-        told = capsys.readouterr()
+        told = ran(["report", str(folder), "--format", form])
         assert SO_FAR in told.out
         golden(told.out, passing=r"\d{4}-\d\d-\d\d(?!-)")
         golden(told.err)
-    assert run(["report", str(folder), "--against", "metrics"]) == 0
-    assert SO_FAR in capsys.readouterr().out
+    assert SO_FAR in ran(["report", str(folder), "--against", "metrics"]).out
     assert run(["report", str(folder), "--html", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text()
     # In the answer, in the table of the metrics, and in the charts.
     assert page.count(SO_FAR) >= 3
 
 
-def test_a_campaign_that_runs_is_not_told_to_be_continued(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = killed(tmp_path)
-    with (folder / JOURNAL).open("rb") as journal:
-        for runs in (True, False):
-            fcntl.flock(journal, fcntl.LOCK_EX if runs else fcntl.LOCK_UN)
-            assert run(["report", str(folder)]) == 0
-            told = capsys.readouterr().err
-            assert "1 of 1 measurement has not ended" in told
-            assert ("natgauge run" in told) == (not runs)
-
-
-def test_programs_read_both_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = killed(tmp_path)
-    assert run(["report", str(folder), "--format", "csv"]) == 0
-    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+def test_programs_read_both_numbers(ran: Ran, killed: Callable[..., Path]) -> None:
+    folder = killed()
+    (row,) = csv.DictReader(io.StringIO(ran(["report", str(folder), "--format", "csv"]).out))
     assert (row["number of experiments"], row["experiments planned"]) == ("2", "3")
-    assert run(["report", str(folder), "--format", "json"]) == 0
-    rows = {each["row"]: each["cells"] for each in json.loads(capsys.readouterr().out)["table"]["rows"]}
+    document = json.loads(ran(["report", str(folder), "--format", "json"]).out)
+    rows = {each["row"]: each["cells"] for each in document["table"]["rows"]}
     assert (rows["number of experiments"], rows["experiments planned"]) == ([2], [3])
-    (stored,) = find([folder]).stored
-    assert stored.result.planned_repetitions == 3
-    assert [doubt.word for doubt in stored.result.doubts] == ["incomplete"]
+    assert [doubt["word"] for doubt in document["doubts"]] == ["incomplete"]
 
 
-def test_a_measurement_that_has_ended_stands_beside_one_that_has_not(tmp_path: Path) -> None:
-    folder = killed(tmp_path, TWO_GATEWAYS)
-    found = find([folder]).results
-    assert sorted(len(result.repetitions) for result in found) == [2, 3]
-    assert {result.planned_repetitions for result in found} == {3}
+def test_a_measurement_that_has_ended_stands_beside_one_that_has_not(ran: Ran, killed: Callable[..., Path]) -> None:
+    folder = killed(TWO_GATEWAYS)
+    rows = {
+        each["row"]: each["cells"]
+        for each in json.loads(ran(["report", str(folder), "--format", "json"]).out)["table"]["rows"]
+    }
+    assert sorted(rows["number of experiments"]) == [2, 3]
+    assert sorted(rows["experiments planned"], key=str) == [3, None]
     # In the order of the plan, whether they have ended or not.
-    assert [result.gateway for result in found] == ["linux-ipv4", "nftables-nat44"]
+    assert rows["gateway"] == ["linux-ipv4", "nftables-nat44"]
 
 
-def test_programs_and_papers_read_what_has_no_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_programs_and_papers_read_what_has_no_result(
+    tmp_path: Path,
+    ran: Ran,
+    killed: Callable[..., Path],
+) -> None:
     """A table of the gateways that have results is read as one of all."""
-    folder = killed(tmp_path, TWO_GATEWAYS, before_its_end=45)
-    (result,) = find([folder]).results
-    (other,) = {"linux-ipv4", "nftables-nat44"} - {result.gateway}
-    assert run(["report", str(folder), "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    folder = killed(TWO_GATEWAYS, before_its_end=45)
+    told = json.loads(ran(["report", str(folder), "--format", "json"]).out)
+    rows = {each["row"]: each["cells"] for each in told["table"]["rows"]}
+    (other,) = {"linux-ipv4", "nftables-nat44"} - {*rows["gateway"]}
     (missing,) = told["no_result"]
     assert (missing["gateway"], missing["measurement"], missing["folder"]) == (other, "connection-rate", str(folder))
-    assert told["not_ended"] == {str(folder): not_ended(folder)}
-    assert {(one["word"], one["text"]) for one in told["doubts"]} == {(one.word, one.text) for one in result.doubts}
-    assert run(["report", str(folder), "--format", "csv"]) == 0
-    own, without = csv.DictReader(io.StringIO(capsys.readouterr().out))
-    assert own["doubts in full"] == "; ".join(map(str, result.doubts))
+    assert told["not_ended"] == {str(folder): not_ended(tmp_path)}
+    own, without = csv.DictReader(io.StringIO(ran(["report", str(folder), "--format", "csv"]).out))
+    assert own["doubts in full"] == "; ".join(f"{one['word']}: {one['text']}" for one in told["doubts"])
     assert (own["no result"], without["no result"]) == ("", missing["reason"])
     assert {name for name, cell in without.items() if cell} == {"gateway", "metric", "no result"}
     assert (without["gateway"], without["metric"]) == (other, "connection-rate")
-    assert run(["report", str(folder), "--format", "latex"]) == 0
-    (said,) = (line for line in capsys.readouterr().out.splitlines() if "No result" in line)
+    (said,) = (
+        line for line in ran(["report", str(folder), "--format", "latex"]).out.splitlines() if "No result" in line
+    )
     assert "1 of 2" in said
 
 
-def test_a_copied_campaign_is_no_second_measurement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_copied_campaign_is_no_second_measurement(tmp_path: Path, ran: Ran, killed: Callable[..., Path]) -> None:
     """Seen: "run 1" and "run 2" of one measurement, with the certainty of two."""
-    folder, copy = killed(tmp_path, TWO_GATEWAYS), tmp_path / "copy"
+
+    def reported(*folders: Path) -> tuple[Any, str]:
+        told = ran(["report", "--format", "json", *map(str, folders)])
+        return json.loads(told.out), told.err
+
+    folder, copy = killed(TWO_GATEWAYS), tmp_path / "copy"
     shutil.copytree(folder, copy)
     campaign(tmp_path, Benches(), plan=TWO_GATEWAYS)
+    alone, _ = reported(folder)
     for folders in ([folder, copy], [copy, folder]):
-        found = find(folders)
+        found, said = reported(*folders)
         # One of both was copied before its last repetition.
-        assert found.results == find([folder]).results
-        assert {len(one.repetitions) for one in found.results} == {3}
-        assert (found.campaigns, len(found.copies), found.unended) == ((folder,), 2, ())
-        assert run(["report", "--format", "json", *map(str, folders)]) == 0
-        told = capsys.readouterr()
-        document = json.loads(told.out)
-        assert document["copies"] == {str(own): str(kept) for own, kept in found.copies.items()}
-        assert (document["no_result"], document["not_ended"]) == ([], {})
-        (said,) = told.err.splitlines()
+        assert found["table"] == alone["table"]
+        assert {Path(kept).parents[1] for kept in found["copies"].values()} == {folder}
+        assert {Path(own).parents[1] for own in found["copies"]} == {copy}
+        assert (len(found["copies"]), found["no_result"], found["not_ended"]) == (2, [], {})
         assert str(copy) in said
+        assert said.count("\n") == 1
     # Another campaign of the same plan is another measurement.
     other = tmp_path / "other"
     other.mkdir()
     campaign(other, Benches(), plan=TWO_GATEWAYS)
-    found = find([folder, other / "out"])
-    assert (len(found.results), found.copies) == (4, {})
+    found, _ = reported(folder, other / "out")
+    assert (len(found["table"]["rows"][0]["cells"]), found["copies"]) == (4, {})
 
 
-def test_resumed_it_is_the_campaign_that_nobody_killed(tmp_path: Path) -> None:
-    folder = killed(tmp_path)
+def test_resumed_it_is_the_campaign_that_nobody_killed(tmp_path: Path, killed: Callable[..., Path]) -> None:
+    folder = killed()
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
     assert results(tmp_path) == results(tmp_path / "whole")
     assert [path.name for path in (folder / "results").iterdir()] == ["linux-ipv4-connection-rate"]
-    (found,) = find([folder]).results
+    (found,) = summaries(tmp_path).values()
     assert not found.doubts
     assert found.planned_repetitions == len(found.repetitions) == 3
 
 
-def test_a_session_makes_the_figure_that_a_kill_left_out(tmp_path: Path) -> None:
-    folder = killed(tmp_path)
-    (summary,) = (folder / "results").glob(f"*/{SUMMARY}")
+def test_a_session_makes_the_figure_that_a_kill_left_out(tmp_path: Path, killed: Callable[..., Path]) -> None:
+    folder = killed()
+    (summary,) = (folder / "results").glob("*/summary.json")
     summary.unlink()
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE, only=["linux*"])
-    assert len(find([folder]).results) == 1
+    assert len(summaries(tmp_path)) == 1
 
 
-def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_is_tried_again(tmp_path: Path) -> None:
+def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_is_tried_again(
+    tmp_path: Path, ran: Ran
+) -> None:
     """Seen: it counted as ended, for its first repetition has a result; tried again, it was broken for ever."""
     campaign(tmp_path, Benches(gateway=Goes(1)), plan=ONE_CONNECTION_RATE)
-    folder = tmp_path / "out"
-    assert len(find([folder]).results) == 1
-    said = not_ended(folder)
+    assert len(summaries(tmp_path)) == 1
+    said = not_ended(tmp_path)
     assert said.startswith("1 of 1 measurement broke; ")
     assert said.endswith("--retry-broken")
     with pytest.raises(Killed):
         campaign(tmp_path, Benches(killed=Dies(3)), plan=ONE_CONNECTION_RATE, retry_broken=True)
-    said = not_ended(folder)
+    said = not_ended(tmp_path)
     assert said.startswith("1 of 1 measurement has not ended; ")
     assert said.endswith("--resume")
-    (found,) = find([folder]).results
-    words = {note.word for note in (*found.notes, *found.doubts)}
+    words = {
+        doubt["word"] for doubt in json.loads(ran(["report", str(tmp_path / "out"), "--format", "json"]).out)["doubts"]
+    }
     # Seen: reports still had the result from before, and why it had broken.
     assert ("incomplete" in words, "ended early" in words) == (True, False)
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
-    assert not not_ended(folder)
+    assert not not_ended(tmp_path)
 
 
 @pytest.mark.parametrize("half", ["empty", "no such", "begun", "killed at once", "plan alone"])
 def test_a_folder_of_which_nothing_can_be_said_is_refused_in_one_line(
-    half: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+    half: str, tmp_path: Path, ran: Ran, golden: Golden
 ) -> None:
     folder = tmp_path / "folder"
     if half != "no such":
@@ -188,16 +209,15 @@ def test_a_folder_of_which_nothing_can_be_said_is_refused_in_one_line(
         (folder / "results").mkdir()
     if half == "plan alone":
         (folder / "plan.json").write_text('{"schema": "natgauge-plan-1"}')
-    assert run(["report", str(folder)]) == 2
-    told = capsys.readouterr().err
+    told = ran(["report", str(folder)], 2).err
     assert told.count("\n") == 1
     golden(told)
 
 
-def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path, killed: Callable[..., Path]) -> None:
     """Seen: the report said nothing of it, as if all had ended."""
-    folder = killed(tmp_path)
+    folder = killed()
     with (folder / "journal.jsonl").open("a") as file:
         file.write("[\n")
-    said = not_ended(folder)
+    said = not_ended(tmp_path)
     assert said.startswith(f"what has not ended or broke is not known: results: {folder / 'journal.jsonl'}:")

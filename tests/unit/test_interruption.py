@@ -22,7 +22,6 @@ from natgauge import cli
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, EndedBySignal, HostError
 from natgauge.gateways.gateway import Gateway
-from natgauge.host.tuning import tuner
 from natgauge.interruption import SIGNALS, uninterrupted
 from natgauge.labs import ssh
 from natgauge.labs.common import locks
@@ -141,6 +140,15 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def ssh_lab() -> Any:
+    """A lab of another machine, which nobody reaches."""
+    options = ssh.SshOptions(
+        ssh_host="root@a", device_inside="eth1", device_outside="eth2", initiator_port="ngnone0",
+        responder_port="ngnone1",
+    )  # fmt: skip
+    return ssh.plan("x", options, LabNeeds(families=("ipv4", "ipv4")))
+
+
 def _signalled_first(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Let the first undoing of a step of a register be reached by a signal; return the steps that were undone."""
     undone: list[str] = []
@@ -174,11 +182,7 @@ def test_a_first_signal_while_a_lab_is_taken_down_leaves_nothing_of_it(
 def test_a_first_signal_while_other_machines_are_given_back_leaves_none_taken(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = ssh.SshOptions(
-        ssh_host="root@a", device_inside="eth1", device_outside="eth2", initiator_port="ngnone0",
-        responder_port="ngnone1",
-    )  # fmt: skip
-    lab = ssh.plan("x", options, LabNeeds(families=("ipv4", "ipv4")))
+    lab = ssh_lab()
     lab._register = register = Register.begin("x", "ssh", lab._settings())
     register.make_directory(root / "run" / "labs" / "x")
     monkeypatch.setattr(lab._segments[0].remote, "close", send)
@@ -189,11 +193,7 @@ def test_a_first_signal_while_other_machines_are_given_back_leaves_none_taken(
 
 
 def test_machines_that_cannot_be_given_back_after_a_signal_are_said_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    options = ssh.SshOptions(
-        ssh_host="root@a", device_inside="eth1", device_outside="eth2", initiator_port="ngnone0",
-        responder_port="ngnone1",
-    )  # fmt: skip
-    lab = ssh.plan("x", options, LabNeeds(families=("ipv4", "ipv4")))
+    lab = ssh_lab()
 
     def fail() -> None:
         raise HostError("ssh host root@a: gone")
@@ -232,29 +232,24 @@ def test_a_gateway_is_stopped_as_a_whole() -> None:
     assert released == ["one", "one"]
 
 
-@pytest.mark.parametrize("command", ["tune", "restore"])
-def test_settings_that_were_set_before_a_signal_are_not_said_to_be_undone(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("replaced", "words", "said"),
+    [
+        ("host.tuning.tuner.tune", "host tune", "natgauge host restore puts back what tune set"),
+        ("host.tuning.tuner.restore", "host restore", "natgauge host restore puts back what tune set"),
+        ("cleaning.cleanup.carry_out", "lab clean", "natgauge lab clean removes what is left"),
+        ("cleaning.cleanup.take_down", "lab down x", "natgauge lab status lists what is left"),
+    ],
+)
+def test_what_was_done_before_a_signal_is_not_said_to_be_undone(
+    replaced: str, words: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(tuner, command, lambda *_arguments, **_options: send())
+    monkeypatch.setattr(f"natgauge.{replaced}", lambda *_arguments, **_options: send())
     monkeypatch.setattr("natgauge.host.capabilities.require", lambda *_: None)
     monkeypatch.setattr("natgauge.cli.host._refuse_labs_in_use", lambda: None)
-    assert cli.run(["host", command]) == 143
-    said = "natgauge: ended by SIGTERM; natgauge host restore puts back what tune set\n"
-    assert capsys.readouterr().err == said
-
-
-def test_cleaning_that_a_signal_ends_is_not_said_to_be_undone(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
     monkeypatch.setattr("natgauge.cleaning.cleanup.decide", lambda **_: [])
-    monkeypatch.setattr("natgauge.cleaning.cleanup.carry_out", lambda *_: send())
-    assert cli.run(["lab", "clean"]) == 143
-    assert capsys.readouterr().err == "natgauge: ended by SIGTERM; natgauge lab clean removes what is left\n"
-    monkeypatch.setattr("natgauge.cleaning.cleanup.take_down", lambda *_: send())
-    signal.signal(signal.SIGTERM, first)
-    assert cli.run(["lab", "down", "x"]) == 143
-    assert capsys.readouterr().err == "natgauge: ended by SIGTERM; natgauge lab status lists what is left\n"
+    assert cli.run(words.split()) == 143
+    assert capsys.readouterr().err == f"natgauge: ended by SIGTERM; {said}\n"
 
 
 def test_a_closed_terminal_does_not_hide_the_signal_that_it_sent(monkeypatch: pytest.MonkeyPatch) -> None:

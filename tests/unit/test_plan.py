@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -53,13 +54,157 @@ def refusal(options: TrafficOptions, around: AddressPlan = NAT44) -> str:
     return message
 
 
-def test_a_number_alone_takes_wide_source_ports_and_as_few_destination_ports_as_needed() -> None:
-    plan = make_plan(TrafficOptions(connections=100_000), NAT44)
-    assert plan.source_ports == Range(1024, 65535)
-    assert plan.destination_ports == Range(1, 2)
-    assert plan.connections == 100_000
-    assert str(plan.source_addresses) == "10.0.0.2"
-    assert str(plan.responder_addresses) == "198.19.0.2"
+ROUTED6 = AddressPlan(INSIDE6, link("2001:2:0:8000::/64", "2001:2:0:8000::1", "2001:2:0:8000::2"), mtu=3498)
+NARROW, WIDE = AddressPlan(INSIDE4, OUTSIDE4, mtu=1500), AddressPlan(INSIDE4, OUTSIDE4, mtu=9000)
+TWO_SOURCES = {"source_addresses": "10.0.0.2-10.0.0.3", "destination_ports": "1"}
+#: What is asked for, the networks around it, and what is planned.
+PLANNED: list[tuple[dict[str, Any], AddressPlan, dict[str, Any]]] = [
+    # A number alone takes wide source ports, and as few destination ports as needed.
+    (
+        {"connections": 100_000},
+        NAT44,
+        {
+            "source_ports": Range(1024, 65535),
+            "destination_ports": Range(1, 2),
+            "connections": 100_000,
+            "source_addresses": "10.0.0.2",
+            "responder_addresses": "198.19.0.2",
+        },
+    ),
+    ({}, NAT44, {"connections": DEFAULT_CONNECTIONS}),
+    # Ranges alone use the whole space, and source ports alone go to one destination port.
+    (
+        {
+            "source_ports": "2000-2999",
+            "destination_ports": "80-81",
+            "source_addresses": "10.0.0.2-10.0.0.5",
+            "destination_addresses": "198.19.0.2-198.19.0.4",
+        },
+        NAT44,
+        {"connections": 1000 * 2 * 4 * 3},
+    ),
+    ({"source_ports": "2000-2999"}, NAT44, {"connections": 1000, "destination_ports": Range(1, 1)}),
+    # An initiator behind NAT64 writes the responder inside the prefix.
+    (
+        {"destination_addresses": "198.19.0.2-198.19.0.9"},
+        NAT64,
+        {
+            "destination_addresses": "2001:2:0:1::c613:2-2001:2:0:1::c613:9",
+            "responder_addresses": "198.19.0.2-198.19.0.9",
+        },
+    ),
+    # One behind a stateless translator has an address outside for each of its own.
+    ({"source_addresses": "2001:2::2-2001:2::104"}, SIIT, {"mapped_addresses": "198.18.0.2-198.18.1.4"}),
+    ({}, SIIT, {"mapped_addresses": "198.18.0.2"}),
+    ({}, NAT64, {"mapped_addresses": None, "frame_size": 84}),
+    # Equal mixes are one mix, and each direction may have its own.
+    (
+        {"frame_sizes": "1518:2, 64:14,594:8"},
+        NAT44,
+        {"frames.frame_sizes": "64:7,594:4,1518:1", "frames.down_frame_sizes": None, "frame_size": 64},
+    ),
+    (
+        {"frame_size": 100, "down_frame_sizes": "594:1"},
+        NAT44,
+        {"frames.frame_sizes": "100:1", "frames.down_frame_sizes": "594:1"},
+    ),
+    # Tags are part of the size, and the least frame is longer by them.
+    (
+        {"initiator_vlan": "9.100", "responder_vlan": "7"},
+        NAT44,
+        {"frame_size": 72, "tag_octets": {"initiator": 8, "responder": 4}},
+    ),
+    ({"responder_vlan": "7", "frame_side": "responder"}, NAT44, {"frame_size": 68}),
+    (
+        {"connections": 1000, "initiator_vlan": "4090+", "source_addresses": "10.0.0.2-10.0.0.6"},
+        NAT44,
+        {"frame_size": 68},
+    ),
+    # A port takes one tag more than its MTU says.
+    *(
+        ({"frame_size": largest, "initiator_vlan": vlan}, NARROW, {"frame_size": largest})
+        for vlan, largest in ((None, 1518), ("100", 1522), ("9.100", 1522))
+    ),
+    ({"frame_size": 3412}, WIDE, {"frame_size": 3412}),
+    ({}, ROUTED6, {"frame_size": 84}),
+    ({"frame_size": 64, "frame_side": "responder"}, NAT64, {"frame_size": 64}),
+    # Nobody asked for all four tuples: those that the outside ports hold. Half of them were silently left out.
+    (TWO_SOURCES, NAT44, {"connections": 64_512}),
+    (TWO_SOURCES, AddressPlan(INSIDE4, OUTSIDE4, translated=False), {"connections": 129_024}),
+    # Echo requests have identifiers in place of source ports, and one sequence number.
+    (
+        {"transport": "icmp"},
+        NAT44,
+        {"connections": 64_512, "source_ports.count": 64_512, "destination_ports.count": 1},
+    ),
+    ({"transport": "tcp"}, NAT44, {"connections": 100_000, "frame_size": 88}),
+]
+
+
+@pytest.mark.parametrize(("asked", "around", "planned"), PLANNED)
+def test_what_is_asked_for_becomes(asked: dict[str, Any], around: AddressPlan, planned: dict[str, Any]) -> None:
+    plan = make_plan(TrafficOptions(**asked), around)
+    found = {name: attrgetter(name)(plan) for name in planned}
+    assert {name: str(one) if name.endswith("_addresses") and one else one for name, one in found.items()} == planned
+    transport = asked.get("transport", "udp")
+    assert traffic_frame(plan, ("ipv4", "ipv4")).transport == transport
+
+
+def test_the_mean_of_a_mix_is_that_of_its_frames() -> None:
+    assert make_plan(TrafficOptions(frame_sizes="64:7,594:4,1518:1"), NAT44).mixes["down"].mean == pytest.approx(
+        361.83333
+    )
+
+
+REFUSED: list[tuple[dict[str, Any], AddressPlan]] = [
+    # Source addresses that a stateless translator does not map.
+    *(({"source_addresses": text}, SIIT) for text in ("2001:2::3-2001:2::9", "2001:2::2-2001:2::206", "2001:2::ff")),
+    # Mixes in another form, and with more sizes or weights than the engine takes.
+    *(
+        ({"frame_sizes": text}, NAT44)
+        for text in (
+            *("", "64", "64,594", "64=7", "64:7;594:4", "x:1", "64:1.5", "64:-1"),
+            *("64:0,594:1", "64:7,594:4,64:1", "64:1001,594:1", ",".join(f"{64 + at}:1" for at in range(9))),
+        )
+    ),
+    ({"frame_sizes": "64:7,3400:1", "frame_side": "responder"}, NAT64),
+    # VLANs that no frame has.
+    *(
+        ({"initiator_vlan": text}, NAT44)
+        for text in ("", "0", "4095", "x", "1.2.3", "1.", "+", "1 ", "-1", "0.5", "9.4095")
+    ),
+    ({"responder_vlan": "9+"}, NAT44),
+    ({"initiator_vlan": "4090+", "source_addresses": "10.0.0.2-10.0.0.7"}, NAT44),
+    ({"initiator_vlan": "9.100", "frame_size": 71}, NAT44),
+    ({"responder_vlan": "9.100", "frame_size": 3405}, NAT44),
+    # Frames that are too large for one side, or too small.
+    *(
+        ({"frame_size": largest + 1, "initiator_vlan": vlan}, NARROW)
+        for vlan, largest in ((None, 1518), ("100", 1522), ("9.100", 1522))
+    ),
+    ({"frame_size": 9216}, NARROW),
+    ({"frame_size": 9216}, WIDE),
+    ({"frame_size": 83}, ROUTED6),
+    ({"frame_size": 3400, "frame_side": "responder"}, NAT64),
+    # More four tuples than the outside address has ports; more destination ports help only where a port serves several.
+    ({**TWO_SOURCES, "connections": 129_024}, NAT44),
+    ({**TWO_SOURCES, "connections": 100_000}, NAT44),
+    ({**TWO_SOURCES, "connections": 100_000}, replace(NAT44, reuses_ports=False)),
+    ({"transport": "icmp", "destination_ports": "1-2"}, NAT44),
+    ({"transport": "icmp", "connections": 64_513}, NAT44),
+    # TCP frames have a longer header, and each four tuple is opened once.
+    ({"transport": "tcp", "frame_size": 87}, NAT44),
+    ({"transport": "tcp", "order": "with-replacement"}, NAT44),
+    # A space beyond the largest number needs a number.
+    ({"destination_ports": "1-65535"}, NAT44),
+]
+
+
+@pytest.mark.parametrize(("asked", "around"), REFUSED)
+def test_what_no_frame_or_address_can_have_is_refused_in_one_line(
+    asked: dict[str, Any], around: AddressPlan, golden: Golden
+) -> None:
+    golden(refusal(TrafficOptions(**asked), around))
 
 
 @pytest.mark.parametrize(
@@ -81,162 +226,6 @@ def test_a_number_alone_always_fits_and_wastes_less_than_one_destination_port(co
     assert plan.connections == connections <= plan.space < connections + 64512
 
 
-def test_nothing_asked_for_is_the_default_number() -> None:
-    assert make_plan(TrafficOptions(), NAT44).connections == DEFAULT_CONNECTIONS
-
-
-def test_ranges_alone_use_the_whole_space() -> None:
-    options = TrafficOptions(
-        source_ports="2000-2999",
-        destination_ports="80-81",
-        source_addresses="10.0.0.2-10.0.0.5",
-        destination_addresses="198.19.0.2-198.19.0.4",
-    )
-    assert make_plan(options, NAT44).connections == 1000 * 2 * 4 * 3
-
-
-def test_source_ports_alone_go_to_one_destination_port() -> None:
-    plan = make_plan(TrafficOptions(source_ports="2000-2999"), NAT44)
-    assert (plan.connections, plan.destination_ports) == (1000, Range(1, 1))
-
-
-def test_more_destination_ports_are_no_remedy_where_no_port_serves_several_of_them() -> None:
-    many = TrafficOptions(connections=100_000, source_addresses="10.0.0.2-10.0.0.3", destination_ports="1")
-    assert refusal(many).endswith("use more destination ports or addresses")
-    assert refusal(many, replace(NAT44, reuses_ports=False)).endswith("use fewer connections")
-
-
-def test_an_initiator_behind_nat64_writes_the_responder_inside_the_prefix() -> None:
-    plan = make_plan(TrafficOptions(destination_addresses="198.19.0.2-198.19.0.9"), NAT64)
-    assert str(plan.destination_addresses) == "2001:2:0:1::c613:2-2001:2:0:1::c613:9"
-    assert str(plan.responder_addresses) == "198.19.0.2-198.19.0.9"
-    assert plan.destination_addresses.count == plan.responder_addresses.count
-
-
-def test_an_initiator_behind_a_stateless_translator_has_an_address_outside_for_each_of_its_own() -> None:
-    options = TrafficOptions(source_addresses="2001:2::2-2001:2::104")
-    plan = make_plan(options, SIIT)
-    assert str(plan.mapped_addresses) == "198.18.0.2-198.18.1.4"
-    assert str(make_plan(TrafficOptions(), SIIT).mapped_addresses) == "198.18.0.2"
-    assert make_plan(TrafficOptions(), NAT64).mapped_addresses is None
-
-
-@pytest.mark.parametrize("sources", ["2001:2::3-2001:2::9", "2001:2::2-2001:2::206", "2001:2::ff"])
-def test_source_addresses_that_a_stateless_translator_does_not_map_are_refused(sources: str, golden: Golden) -> None:
-    message = refusal(TrafficOptions(source_addresses=sources), SIIT)
-    golden(message)
-
-
-#: Mixes in another form, and with more sizes or weights than the engine takes.
-NO_MIXES = [
-    *("", "64", "64,594", "64=7", "64:7;594:4", "x:1", "64:1.5", "64:-1"),
-    *("64:0,594:1", "64:7,594:4,64:1", "64:1001,594:1", ",".join(f"{64 + at}:1" for at in range(9))),
-]
-
-
-@pytest.mark.parametrize("text", NO_MIXES)
-def test_a_mix_in_another_form_is_refused_in_one_line_that_names_it(text: str, golden: Golden) -> None:
-    golden(refusal(TrafficOptions(frame_sizes=text)))
-
-
-def test_equal_mixes_are_one_mix_and_each_direction_may_have_its_own() -> None:
-    plan = make_plan(TrafficOptions(frame_sizes="1518:2, 64:14,594:8"), NAT44)
-    assert (plan.frames.frame_sizes, plan.frames.down_frame_sizes) == ("64:7,594:4,1518:1", None)
-    assert plan.mixes["down"].mean == pytest.approx(361.83333)
-    assert plan.frame_size == 64
-    plan = make_plan(TrafficOptions(frame_size=100, down_frame_sizes="594:1"), NAT44)
-    assert (plan.frames.frame_sizes, plan.frames.down_frame_sizes) == ("100:1", "594:1")
-    message = refusal(TrafficOptions(frame_sizes="64:7,3400:1", frame_side="responder"), NAT64)
-    assert "3420 octets on the initiator side" in message
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        *({"initiator_vlan": text} for text in ("", "0", "4095", "x", "1.2.3", "1.", "+", "1 ", "-1", "0.5", "9.4095")),
-        {"responder_vlan": "9+"},
-        {"initiator_vlan": "4090+", "source_addresses": "10.0.0.2-10.0.0.7"},
-        {"initiator_vlan": "9.100", "frame_size": 71},
-        {"responder_vlan": "9.100", "frame_size": 3405},
-    ],
-)
-def test_vlans_that_no_frame_has_are_refused_in_one_line(options: dict[str, Any], golden: Golden) -> None:
-    golden(refusal(TrafficOptions(**options)))
-
-
-def test_tags_are_part_of_the_size_and_the_least_frame_is_longer_by_them() -> None:
-    plan = make_plan(TrafficOptions(initiator_vlan="9.100", responder_vlan="7"), NAT44)
-    assert (plan.frame_size, plan.tag_octets) == (72, {"initiator": 8, "responder": 4})
-    plan = make_plan(TrafficOptions(responder_vlan="7", frame_side="responder"), NAT44)
-    assert plan.frame_size == 68
-    assert (
-        make_plan(
-            TrafficOptions(connections=1000, initiator_vlan="4090+", source_addresses="10.0.0.2-10.0.0.6"), NAT44
-        ).frame_size
-        == 68
-    )
-
-
-@pytest.mark.parametrize(("vlan", "largest"), [(None, 1518), ("100", 1522), ("9.100", 1522)])
-def test_a_port_takes_one_tag_more_than_its_mtu_says(vlan: str | None, largest: int) -> None:
-    narrow = AddressPlan(INSIDE4, OUTSIDE4, mtu=1500)
-    assert make_plan(TrafficOptions(frame_size=largest, initiator_vlan=vlan), narrow).frame_size == largest
-    assert str(largest) in refusal(TrafficOptions(frame_size=largest + 1, initiator_vlan=vlan), narrow)
-
-
-def test_ipv6_frames_have_at_least_84_octets() -> None:
-    around = AddressPlan(INSIDE6, link("2001:2:0:8000::/64", "2001:2:0:8000::1", "2001:2:0:8000::2"), mtu=3498)
-    assert make_plan(TrafficOptions(), around).frame_size == 84
-    assert "84" in refusal(TrafficOptions(frame_size=83), around)
-
-
-def test_the_size_of_a_nat64_frame_is_checked_on_both_sides() -> None:
-    assert make_plan(TrafficOptions(), NAT64).frame_size == 84
-    assert make_plan(TrafficOptions(frame_size=64, frame_side="responder"), NAT64).frame_size == 64
-    message = refusal(TrafficOptions(frame_size=3400, frame_side="responder"), NAT64)
-    assert "3420" in message
-    assert "initiator" in message
-
-
-def test_a_frame_larger_than_the_labs_mtu_is_refused(golden: Golden) -> None:
-    narrow = AddressPlan(INSIDE4, OUTSIDE4, mtu=1500)
-    assert make_plan(TrafficOptions(frame_size=1518), narrow).frame_size == 1518
-    message = refusal(TrafficOptions(frame_size=9216), narrow)
-    golden(message)
-    wide = AddressPlan(INSIDE4, OUTSIDE4, mtu=9000)
-    golden(refusal(TrafficOptions(frame_size=9216), wide))
-    assert make_plan(TrafficOptions(frame_size=3412), wide).frame_size == 3412
-
-
-def test_more_sources_than_the_outside_address_has_ports_are_refused() -> None:
-    options = TrafficOptions(source_addresses="10.0.0.2-10.0.0.3", destination_ports="1")
-    message = refusal(replace(options, connections=129_024))
-    assert "129024" in message
-    assert "64512" in message
-    # Nobody asked for all four tuples: those that the outside ports hold. Half of them were silently left out.
-    assert make_plan(options, NAT44).connections == 64_512
-    routed = AddressPlan(INSIDE4, OUTSIDE4, translated=False)
-    assert make_plan(options, routed).connections == 129024
-
-
-def test_echo_requests_have_identifiers_in_place_of_source_ports_and_one_sequence_number(golden: Golden) -> None:
-    plan = make_plan(TrafficOptions(transport="icmp"), NAT44)
-    assert (plan.connections, plan.source_ports.count, plan.destination_ports.count) == (64_512, 64_512, 1)
-    assert traffic_frame(plan, ("ipv4", "ipv4")).transport == "icmp"
-    assert traffic_frame(make_plan(TrafficOptions(), NAT44), ("ipv4", "ipv4")).transport == "udp"
-    two = TrafficOptions(transport="icmp", destination_ports="1-2")
-    golden(refusal(two))
-    assert "64512 four tuples" in refusal(TrafficOptions(transport="icmp", connections=64_513))
-
-
-def test_tcp_frames_have_a_longer_header_and_each_four_tuple_is_opened_once(golden: Golden) -> None:
-    plan = make_plan(TrafficOptions(transport="tcp"), NAT44)
-    assert (plan.connections, plan.frame_size) == (100_000, 88)
-    assert traffic_frame(plan, ("ipv4", "ipv4")).transport == "tcp"
-    golden(refusal(TrafficOptions(transport="tcp", frame_size=87)))
-    golden(refusal(TrafficOptions(transport="tcp", order="with-replacement")))
-
-
 @pytest.mark.parametrize(("transport", "files"), [("udp", "udp_timeout"), ("icmp", "icmp"), ("tcp", "tcp_timeout")])
 def test_each_transport_has_time_outs_of_its_own(transport: str, files: str) -> None:
     for gateway in ("nftables-nat44", "464xlat-tayga"):
@@ -244,12 +233,6 @@ def test_each_transport_has_time_outs_of_its_own(transport: str, files: str) -> 
         for one in (recipe, recipe.of_devices(recipe.length)[recipe.holder]):
             assert one.knobs.udp_timeout is not None
             assert all(f"nf_conntrack_{files}" in path for path in one.knobs.udp_timeout.paths)
-
-
-def test_a_space_beyond_the_largest_number_needs_a_number() -> None:
-    message = refusal(TrafficOptions(destination_ports="1-65535"))
-    assert "2^31" in message
-    assert "--connections" in message
 
 
 def test_a_rate_is_checked_once_between_the_command_line_and_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:

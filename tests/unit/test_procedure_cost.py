@@ -11,12 +11,15 @@ from tests.unit.simulated import FORWARDING_NS, TESTER_NS, Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import Ability
+from natgauge.paired.ratios import PlaceKind
+from natgauge.paired.rounds import Void, VoidRounds
 from natgauge.paired.slices import BlockWork, RoundPlan, TimedRound, connections_of_block
 from natgauge.procedures.cost import PROCEDURE, CostSettings
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.words import Placement
 
 COSTS = frozenset({Ability.COSTS})
+LOST = "up: 511 of 512 frames came back"
 
 
 def settings(*, connections: int = 100_000, placement: Placement = "shared", **more: object) -> CostSettings:
@@ -76,17 +79,29 @@ def test_each_round_has_another_order_of_visits_and_new_connections_fit_into_n()
         assert plan.blocks["new"] * connections_of_block(plan.frames) <= 5_000
 
 
+@pytest.mark.parametrize(
+    ("faults", "more"),
+    [([{0: LOST}] * 3, {}), ([{1: LOST}] * 3, {}), ([{2: LOST}] * 3, {})]
+    # Seen: it went on for ever, for no place was void in three rounds in a row.
+    + [([{number % 3: LOST} for number in range(1000)], {"rounds": rounds}) for rounds in (3, 20)],
+    ids=["the device", "forwarding", "the cable", "each in turn, 3 rounds", "each in turn, 20 rounds"],
+)
+def test_places_that_stay_void_end_a_cost_in_one_line(
+    faults: list[dict[int, str]], more: dict[str, int], golden: Golden
+) -> None:
+    """Of a place beside the device, the device is not to blame."""
+    device = gateway(faults=faults)
+    with golden.raises(BrokenError) as caught:
+        measured(device, repeat=1, **more)
+    assert "\n" not in str(caught.value)
+    assert len(device.rounds) == (9 if more else 3)
+
+
 def test_a_void_round_is_repeated_and_told(golden: Golden) -> None:
-    device = gateway(faults=[{0: "up: 511 of 512 frames came back"}])
+    device = gateway(faults=[{0: LOST}])
     found = measured(device, repeat=1, rounds=3)
     assert len(device.rounds) == 4
     golden(found.notes)
-
-
-def test_a_device_that_loses_frames_has_no_cost_and_that_is_one_line(golden: Golden) -> None:
-    with golden.raises(BrokenError) as caught:
-        measured(gateway(faults=[{0: "up: 511 of 512 frames came back"}] * 3))
-    assert "\n" not in str(caught.value)
 
 
 def test_a_lost_frame_at_each_place_in_turn_ends_nothing_and_is_no_part_of_the_figures(golden: Golden) -> None:
@@ -99,26 +114,6 @@ def test_a_lost_frame_at_each_place_in_turn_ends_nothing_and_is_no_part_of_the_f
     later = measured(quiet, repeat=2, rounds=3).measurements[1]
     for name in ("both_ratio_to_forwarding", "both_ratio_low", "both_ratio_high"):
         assert found.measurements[0].figures[name] == later.figures[name]
-
-
-@pytest.mark.parametrize("place", [1, 2])
-def test_a_place_beside_the_device_that_stays_void_ends_it_too(place: int, golden: Golden) -> None:
-    device = gateway(faults=[{place: "up: 1 of 2 frames came back"}] * 3)
-    with golden.raises(BrokenError) as caught:
-        measured(device, repeat=1)
-    assert len(device.rounds) == 3
-    # The device is not to blame.
-    golden(str(caught.value))
-
-
-@pytest.mark.parametrize("rounds", [3, 20])
-def test_a_cost_whose_places_are_void_in_turn_for_ever_ends_in_one_line(rounds: int, golden: Golden) -> None:
-    """Seen: it went on for ever, for no place was void in three rounds in a row."""
-    device = gateway(faults=[{number % 3: "up: 1 of 2 frames came back"} for number in range(1000)])
-    with golden.raises(BrokenError) as caught:
-        measured(device, repeat=1, rounds=rounds)
-    assert "\n" not in str(caught.value)
-    assert len(device.rounds) == 9
 
 
 def test_a_cost_takes_at_most_twice_the_rounds_that_were_asked_for() -> None:
@@ -215,3 +210,68 @@ def test_few_connections_leave_new_ones_out_and_say_so(golden: Golden) -> None:
 def test_a_tester_that_cannot_time_frames_is_refused(golden: Golden) -> None:
     with golden.raises(UsageError):
         measured(Gateway(placement="shared"))
+
+
+# What costs and comparisons share: void rounds are noted, and three in a row end a measurement.
+
+
+def test_three_void_rounds_in_a_row_end_it_and_a_void_round_is_noted_with_its_gateway(golden: Golden) -> None:
+    voids = VoidRounds("compare", "search", lambda _: "see what it does")
+    voids.judge("a", "")
+    for _ in range(2):
+        voids.judge("b (new)", "no rate passed")
+    golden(voids.notes)
+    with golden.raises(BrokenError):
+        voids.judge("b (new)", "no rate passed")
+
+
+def test_a_valid_round_and_those_of_others_begin_the_count_again() -> None:
+    voids = VoidRounds("cost", "round", lambda _: "see")
+    for _ in range(5):
+        voids.judge("a", "lost")
+        voids.judge("b", "lost")
+        voids.judge("a", "lost")
+        voids.judge("a", "")
+        voids.judge("b", "")
+    assert len(voids.notes) == 15
+
+
+def test_a_ratio_that_lacks_more_rounds_than_it_has_ends_it_with_the_remedy_of_the_place_without_a_gateway(
+    golden: Golden,
+) -> None:
+    voids = VoidRounds("compare", "round", lambda _: "see the gateway")
+    for _ in range(9):
+        voids.judge_ratio("b", {})
+        voids.judge_ratio("b", {"cable": Void("cable", "lost"), "a": Void("gateway", "late")})
+    with golden.raises(BrokenError):
+        voids.judge_ratio("b", {"a": Void("gateway", "late")})
+
+
+def test_gateways_that_are_void_in_turn_end_it_with_the_remedy_of_gateways(golden: Golden) -> None:
+    voids = VoidRounds("compare", "search", lambda _: "see what it does")
+    for number in range(8):
+        voids.judge_ratio("b (up)", {"ab"[number % 2]: Void("gateway", "no rate passed")})
+    voids.judge_ratio("c (up)", {})
+    with golden.raises(BrokenError):
+        voids.judge_ratio("b (up)", {"a": Void("gateway", "no rate passed")})
+
+
+def test_a_few_void_rounds_of_a_ratio_end_nothing() -> None:
+    voids = VoidRounds("compare", "round", lambda _: "see")
+    for _ in range(8):
+        voids.judge_ratio("b", {"b": Void("gateway", "lost")})
+    for _ in range(8):
+        voids.judge_ratio("b", {})
+    for _ in range(1000):
+        voids.judge_ratio("b", {})
+        voids.judge_ratio("b", {"b": Void("gateway", "lost")})
+
+
+@pytest.mark.parametrize(("kind", "remedy"), [("cable", "natgauge selftest"), ("plain forwarding", "linux-ipv4")])
+def test_a_place_without_a_gateway_has_a_remedy_of_its_own(kind: PlaceKind, remedy: str) -> None:
+    voids = VoidRounds("cost", "round", lambda _: "see the gateway")
+    for _ in range(2):
+        voids.judge(kind, "lost", kind)
+    with pytest.raises(BrokenError, match=remedy) as caught:
+        voids.judge(kind, "lost", kind)
+    assert "see the gateway" not in str(caught.value)

@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gateways that are processes: waited for, watched, ended."""
+"""Gateways that are processes: waited for, watched, ended, found; what /proc says of a process."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
+import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.absent import absent
 from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory
+from tests.unit.made_results import grouped
 
+from natgauge.analysis.own_work import own_work
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways import gateway as driver
 from natgauge.gateways.gateway import Gateway
@@ -23,8 +29,13 @@ from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.gateways.toml_layers import BUILT_IN
-from natgauge.labs.common.device import ThisMachine
+from natgauge.host import process_files
+from natgauge.host.tuning import knobs
+from natgauge.labs.common import processes
+from natgauge.labs.common.device import NamespaceDevice, ThisMachine
 from natgauge.labs.contract import CommandResult
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 
 PLAN = DeviceDemand(connections=100_000, phase1_seconds=50, after_seconds=50, source_addresses=4, remote_endpoints=50)
 #: Shells that a device may have as its /bin/sh.
@@ -194,33 +205,31 @@ SECOND = '[[{}]]\nname = "{}"\ncommand = "sleep 600"\n'
 WAY = '[logging.mine]\nrecords = "connections.log"\nrecord = "(?P<source>.)(?P<source_port>.)(?P<destination>.)"\n'
 
 
+IN_ITS_LOG = f"{WAY}start = 'true'\n".replace("connections.log", "nat.log")
+
+
 @pytest.mark.parametrize(
     "added",
     [
+        # The second one took the file with the number of the first one, which nobody watched or ended then.
         [SECOND.format("process", "nat"), SECOND.format("process", "nat")],
         [SECOND.format("process", "nat"), WAY, SECOND.format("logging.mine.process", "nat")],
         # That of the recipe's own fragment.
         [SECOND.format("process", "log")],
         [WAY, SECOND.format("logging.mine.process", "log"), SECOND.format("logging.mine.process", "log")],
+        # Of that file natgauge keeps the last part only: a gateway seemed not to log the connections before.
+        [IN_ITS_LOG, SECOND.format("process", "nat")],
+        [IN_ITS_LOG, SECOND.format("logging.mine.process", "nat")],
     ],
 )
-def test_two_processes_of_one_name_are_refused(added: list[str], tmp_path: Path, golden: Golden) -> None:
-    """The second one took the file with the number of the first one, which nobody watched or ended then."""
+def test_two_processes_of_one_name_and_records_in_the_log_of_one_are_refused(
+    added: list[str], tmp_path: Path, golden: Golden
+) -> None:
     text = (BUILT_IN / "nftables-nat44.toml").read_text().replace("nftables-nat44", "mine")
     (tmp_path / "mine.toml").write_text("\n".join([text, *added]))
     with golden.raises(UsageError) as refused:
         load(tmp_path / "mine.toml")
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("process", ["process", "logging.mine.process"])
-def test_records_in_the_log_of_a_process_are_refused(process: str, tmp_path: Path, golden: Golden) -> None:
-    """Of that file natgauge keeps the last part only: a gateway seemed not to log the connections before."""
-    text = (BUILT_IN / "nftables-nat44.toml").read_text().replace("nftables-nat44", "mine")
-    way = f"{WAY}start = 'true'\n".replace("connections.log", "nat.log")
-    (tmp_path / "mine.toml").write_text("\n".join([text, way, SECOND.format(process, "nat")]))
-    with golden.raises(UsageError):
-        load(tmp_path / "mine.toml")
 
 
 def test_processes_of_two_ways_may_have_one_name_as_only_one_of_the_ways_runs(tmp_path: Path) -> None:
@@ -256,24 +265,18 @@ def forking(mine: Callable[[str], Recipe]) -> Recipe:
     return mine("sh -c 'sleep 600 & echo $! > worker; echo up > ready; exec sleep 600'")
 
 
-def test_what_a_process_forked_ends_when_the_gateway_is_stopped(device: HereDevice, forking: Recipe) -> None:
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+def test_what_a_process_forked_ends_when_the_gateway_is(how: str, device: HereDevice, forking: Recipe) -> None:
     gateway = Gateway(forking, device)
     gateway.prepare(PLAN)
     gateway.start()
     pid = worker(device)
     assert not gone(pid)
+    if how == "killed":
+        os.kill(int((device.work / "mine.pid").read_text()), signal.SIGKILL)
+        assert soon_gone(pid)
     gateway.stop()
     assert soon_gone(pid)
-
-
-def test_what_a_process_forked_ends_when_the_process_is_killed(device: HereDevice, forking: Recipe) -> None:
-    gateway = Gateway(forking, device)
-    gateway.prepare(PLAN)
-    gateway.start()
-    pid = worker(device)
-    os.kill(int((device.work / "mine.pid").read_text()), signal.SIGKILL)
-    assert soon_gone(pid)
-    gateway.stop()
 
 
 def test_a_process_has_its_own_session_when_its_start_returns(
@@ -297,3 +300,127 @@ def test_stopping_ends_nothing_of_another_group(device: HereDevice, mine: Callab
     finally:
         bystander.kill()
         bystander.wait()
+
+
+# What /proc says of a process, whatever name its user gave it.
+
+_SET_NAME, _GET_NAME = 15, 16  # prctl(2)
+ODD = b") \xff 9 \xfe"
+
+
+@pytest.fixture
+def oddly_named() -> Iterator[int]:
+    """This process has a name with a parenthesis and octets that are no UTF-8; its number."""
+    assert threading.current_thread() is threading.main_thread()
+    libc, before = ctypes.CDLL(None), ctypes.create_string_buffer(16)
+    libc.prctl(_GET_NAME, before, 0, 0, 0)
+    libc.prctl(_SET_NAME, ODD, 0, 0, 0)
+    yield os.getpid()
+    libc.prctl(_SET_NAME, before, 0, 0, 0)
+
+
+def test_a_name_may_hold_any_octets(oddly_named: int) -> None:
+    assert process_files.name_of(Path("/proc/self")) == ") \ufffd 9 \ufffd"
+    assert processes.name_of(oddly_named) == ") \ufffd 9 \ufffd"
+
+
+def test_what_follows_an_odd_name_is_read_all_the_same(oddly_named: int) -> None:
+    assert processes.parent_of(oddly_named) == os.getppid()
+    assert os.getppid() in processes.ancestry()
+    assert process_files.began(Path(f"/proc/{oddly_named}")).isdecimal()
+
+
+def test_an_odd_name_on_the_machine_hides_no_program(tmp_path: Path) -> None:
+    """Any user could end `natgauge host check` with a traceback."""
+    for pid, name in ((7, b"\xff\xfe\n"), (8, b"irqbalance\n")):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "comm").write_bytes(name)
+    names = {knobs._name_of(tmp_path / pid) for pid in ("7", "8", "9")}
+    assert names == {"\ufffd\ufffd", "irqbalance", ""}
+
+
+def test_open_files_are_yielded_with_their_targets(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with path.open("w") as file:
+        own = Path("/proc/self")
+        found = {int(each.name): target for each, target in process_files.open_files(own)}
+        assert found[file.fileno()] == path
+        assert process_files.tun_of(own / "fd" / str(file.fileno()), path) is None
+    assert list(process_files.open_files(tmp_path / "ended")) == []
+
+
+def test_the_interface_of_a_tun_device_is_that_of_its_open_file(tmp_path: Path) -> None:
+    for folder in ("fd", "fdinfo"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "fdinfo" / "5").write_text("pos:\t0\nflags:\t02\niff:\ttun0\n")
+    (tmp_path / "fdinfo" / "6").write_text("pos:\t0\n")
+    for node in ("/dev/net/tun", "/jail/tun"):
+        assert [process_files.tun_of(tmp_path / "fd" / number, Path(node)) for number in "56"] == ["tun0", None]
+    assert process_files.tun_of(tmp_path / "fd" / "5", Path("socket:[1]")) is None
+
+
+def test_a_variable_of_a_process_is_compared_as_a_whole(tmp_path: Path) -> None:
+    (tmp_path / "environ").write_bytes(b"A=1\0NG_WORK=/run/lab/gateway2\0X=\xff\0")
+    asked = ("/run/lab/gateway2", "/run/lab/gateway", "")
+    assert [process_files.has_variable(tmp_path, "NG_WORK", value) for value in asked] == [True, False, False]
+    assert not process_files.has_variable(tmp_path / "ended", "NG_WORK", "")
+
+
+# The guard of unit tests: a mistake in one of them ends no process of the machine.
+
+
+def test_a_process_of_others_gets_no_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "ancestry", frozenset)
+    with pytest.raises(AssertionError, match=f"to process {os.getppid()}, which it did not start"):
+        processes.end_processes([os.getppid()])
+
+
+def test_an_own_process_is_ended() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as process:
+        assert processes.end_processes([process.pid]) == (process.pid,)
+
+
+# A gateway that turns out to be a process: the lab is made again with the placement of such gateways.
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Placements of the labs that were made; every device turns out to be a process, and there are two cores."""
+    placements: list[str] = []
+
+    def enter(bench: Bench) -> Bench:
+        placements.append(bench.lab.placement)
+        return bench
+
+    monkeypatch.setattr("natgauge.labs.netns.usable_cpus", lambda: (0, 1))
+    monkeypatch.setattr(Bench, "__enter__", enter)
+    monkeypatch.setattr(NamespaceDevice, "frame_processes", lambda _: ("nat",))
+    return placements
+
+
+def found(choices: Mapping[str, Any]) -> Any:
+    """The settings after the device was started and looked at."""
+    bench = Bench(ask("connection-rate", "nftables-nat44", {"connections": 1000, **choices}).cell)
+    planned = bench.plan("connection-rate", {"error": "7%"})
+    assert not planned.settings.own_processes
+    bench.__enter__()
+    bench.processes = ("nat",)
+    return bench._moved(planned).settings
+
+
+def test_where_natgauge_chose_the_placement_it_chooses_again(made: list[str]) -> None:
+    settings = found({})
+    assert made == ["shared", "isolated"]
+    assert (settings.placement, settings.own_processes, settings.error.share) == ("isolated", True, 0.07)
+
+
+def test_a_placement_that_the_user_chose_stays(made: list[str]) -> None:
+    settings = found({"placement": "shared"})
+    assert made == ["shared"]
+    assert (settings.placement, settings.own_processes) == ("shared", True)
+
+
+def test_the_testers_own_work_is_not_taken_from_the_rate_of_a_process() -> None:
+    known = {"placement": "shared", "tester_highest_phase2_rate": 1e6, "sender_cores": 1}
+    assert own_work("throughput", 1e5, grouped(known)) is not None
+    assert own_work("throughput", 1e5, grouped({**known, "own_processes": True})) is None

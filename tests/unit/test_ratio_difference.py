@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import CONTROL, compared, compared_by_rates, estimate, gateway
 from tests.unit.test_report_comparison import keep, keep_result
 
-from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.known_doubts import Grade
 from natgauge.notes import Note
-from natgauge.records.comparison import ComparisonRecord, RatioEstimate
+from natgauge.records.comparison import ComparisonRecord
 from natgauge.reports.difference import Diff, diff, text
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 from natgauge.statistics.rounds import student_t
@@ -86,54 +86,68 @@ SLOWER = compared([estimate("other", 1.21, 1.2, 1.22)])
 FASTER = compared([estimate("other", 1.0, 0.99, 1.01)])
 
 
-@pytest.mark.parametrize(
-    ("after", "margin", "outcome", "status"),
-    [
-        (BEFORE, 0.0, "no difference seen", 0),
-        (SLOWER, 0.05, "worse", 1),
-        (FASTER, 0.05, "better", 0),
-        (SLOWER, 0.0, "cannot tell", 5),
-        (SLOWER, 0.2, "no difference seen", 0),
-    ],
-)
-def test_what_a_change_means(after: ComparisonRecord, margin: float, outcome: str, status: int) -> None:
-    found = changed(BEFORE, after, margin=margin)
-    assert ([line.outcome for line in found.lines], found.exit_status) == ([outcome], status)
+def with_device(**parameters: Any) -> ComparisonRecord:
+    """The same comparison, whose compared gateway has these parameters."""
+    first, _, control = BEFORE.gateways
+    return compared(gateways=(first, gateway("other", "compared", parameters), control))
 
 
-def test_a_change_without_a_margin_is_a_matter_of_two_sittings(golden: Golden) -> None:
-    (line,) = changed(BEFORE, SLOWER).lines
-    assert line.conclusion.reason == "one sitting each"
-    golden(line.conclusion.why)
-    assert line.contrast is not None
-    assert line.contrast.value == pytest.approx(1.1)
+def with_baseline(**parameters: Any) -> ComparisonRecord:
+    _, other, control = BEFORE.gateways
+    return compared(gateways=(gateway(BEFORE.baseline.label, "baseline", parameters), other, control))
 
 
-def test_a_control_that_differs_from_1_is_a_margin(golden: Golden) -> None:
-    biased = compared([estimate("other", 1.21, 1.2, 1.22)], [estimate(CONTROL, 1.1, 1.08, 1.12)])
-    (line,) = changed(BEFORE, biased, margin=0.001).lines
-    assert (line.outcome, line.conclusion.reason, line.control) == ("cannot tell", "control", 1.12)
-    golden(line.conclusion.why)
+TRIPLE = [estimate("other", 3.0, 2.9, 3.1)]
+OTHER_VERSION, OTHER_BASELINE = with_device(version=["x 2"]), with_baseline(version=["x 2"])
+OTHER_KERNEL = compared(parameters={"kernel": "7.0"})
+#: What follows a comparison, how both are compared, and what comes of it: outcome, reason and exit status.
+CHANGES: dict[str, tuple[ComparisonRecord, dict[str, Any], tuple[str, str, int]]] = {
+    "nothing": (BEFORE, {"margin": 0.0}, ("no difference seen", "", 0)),
+    "more than the margin": (SLOWER, {"margin": 0.05}, ("worse", "", 1)),
+    "less by more than the margin": (FASTER, {"margin": 0.05}, ("better", "", 0)),
+    "no more than the margin": (SLOWER, {"margin": 0.2}, ("no difference seen", "", 0)),
+    "no margin: a matter of two sittings": (SLOWER, {}, ("cannot tell", "one sitting each", 5)),
+    "a margin of 0": (SLOWER, {"margin": 0.0}, ("cannot tell", "one sitting each", 5)),
+    "a control that differs from 1 is a margin": (
+        compared([estimate("other", 1.21, 1.2, 1.22)], [estimate(CONTROL, 1.1, 1.08, 1.12)]),
+        {"margin": 0.001},
+        ("cannot tell", "control", 5),
+    ),
+    "a control without an interval": (
+        compared(TRIPLE, [estimate(CONTROL, None, None, None)]),
+        {"margin": 0.03},
+        ("cannot tell", "control", 5),
+    ),
+    "no control": (compared(TRIPLE, []), {"margin": 0.03}, ("cannot tell", "control", 5)),
+    "a control of which one end is not known": (
+        compared(TRIPLE, [estimate(CONTROL, None, 1.2, None)]),
+        {"margin": 0.05},
+        ("cannot tell", "control", 5),
+    ),
+    "a ratio that is not known": (compared([estimate("other", None, 0.97, None)]), {}, ("cannot tell", "limits", 5)),
+    "another version": (OTHER_VERSION, {}, ("not compared", "set up differently", 5)),
+    "another version that is asked for": (OTHER_VERSION, {"about": ["version"]}, ("no difference seen", "", 0)),
+    "another device that is asked for": (OTHER_VERSION, {"about": ["device"]}, ("no difference seen", "", 0)),
+    # That of the baseline is never compared.
+    "another version of the baseline": (
+        OTHER_BASELINE,
+        {"about": ["version"]},
+        ("not compared", "set up differently", 5),
+    ),
+    "another baseline": (OTHER_BASELINE, {"about": ["device"]}, ("not compared", "set up differently", 5)),
+    "another kernel": (OTHER_KERNEL, {}, ("not compared", "set up differently", 5)),
+    "another kernel that is asked for": (OTHER_KERNEL, {"about": ["kernel"]}, ("no difference seen", "", 0)),
+}
 
 
-@pytest.mark.parametrize("control", [[estimate(CONTROL, None, None, None)], []])
-def test_a_control_without_an_interval_leaves_nothing_to_conclude(control: list[RatioEstimate]) -> None:
-    unknown = compared([estimate("other", 3.0, 2.9, 3.1)], control)
-    (line,) = changed(BEFORE, unknown, margin=0.03).lines
-    assert (line.outcome, line.conclusion.reason, line.control) == ("cannot tell", "control", math.inf)
-
-
-def test_a_control_of_which_one_end_is_not_known_leaves_nothing_to_conclude(golden: Golden) -> None:
-    unknown = compared([estimate("other", 3.0, 2.9, 3.1)], [estimate(CONTROL, None, 1.2, None)])
-    (line,) = changed(BEFORE, unknown, margin=0.05).lines
-    assert (line.outcome, line.conclusion.reason) == ("cannot tell", "control")
-    golden(line.conclusion.why)
-
-
-def test_a_ratio_that_is_not_known_leaves_nothing_to_compare(golden: Golden) -> None:
-    (line,) = changed(BEFORE, compared([estimate("other", None, 0.97, None)])).lines
-    assert (line.outcome, line.conclusion.reason, line.contrast) == ("cannot tell", "limits", None)
-    golden(line.conclusion.why)
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_comes_of(what: str, golden: Golden) -> None:
+    after, how, outcome = CHANGES[what]
+    found = changed(BEFORE, after, **how)
+    (line,) = found.lines
+    assert (line.outcome, line.conclusion.reason, found.exit_status) == outcome
+    ratio = None if line.contrast is None else round(line.contrast.value, 9)
+    golden([line.conclusion.why, f"control {line.control}, ratio {ratio}", *map(str, line.about)])
 
 
 @pytest.mark.parametrize(
@@ -161,42 +175,6 @@ def test_what_makes_no_sense_is_refused_in_one_line(second: ComparisonRecord, go
     assert "\n" not in str(raised.value)
 
 
-def with_device(**parameters: Any) -> ComparisonRecord:
-    """The same comparison, whose compared gateway has these parameters."""
-    first, _, control = BEFORE.gateways
-    return compared(gateways=(first, gateway("other", "compared", parameters), control))
-
-
-def with_baseline(**parameters: Any) -> ComparisonRecord:
-    _, other, control = BEFORE.gateways
-    return compared(gateways=(gateway(BEFORE.baseline.label, "baseline", parameters), other, control))
-
-
-def test_another_version_of_the_gateway_is_compared_where_it_is_asked_for(golden: Golden) -> None:
-    (line,) = changed(BEFORE, with_device(version=["x 2"])).lines
-    assert (line.outcome, line.conclusion.reason) == ("not compared", "set up differently")
-    golden(line.conclusion.why)
-    for about in ("version", "device"):
-        (line,) = changed(BEFORE, with_device(version=["x 2"]), about=[about]).lines
-        assert line.outcome == "no difference seen"
-        golden([str(one) for one in line.about])
-
-
-@pytest.mark.parametrize("about", ["version", "device"])
-def test_another_version_of_the_baseline_is_never_compared(about: str, golden: Golden) -> None:
-    (line,) = changed(BEFORE, with_baseline(version=["x 2"]), about=[about]).lines
-    assert line.outcome == "not compared"
-    golden(line.conclusion.why)
-
-
-def test_another_kernel_is_named_once_and_may_be_what_it_is_about() -> None:
-    other = compared(parameters={"kernel": "7.0"})
-    (line,) = changed(BEFORE, other).lines
-    assert line.conclusion.why == "kernel 6.18 against 7.0"
-    (line,) = changed(BEFORE, other, about=["kernel"]).lines
-    assert line.outcome == "no difference seen"
-
-
 def test_estimates_that_one_comparison_lacks_are_named(golden: Golden) -> None:
     more = compared([estimate(), estimate("third")])
     found = changed(more, BEFORE)
@@ -213,59 +191,46 @@ def test_a_name_that_is_no_parameter_is_refused(golden: Golden) -> None:
 # The command
 
 
-def test_the_command_compares_two_stored_comparisons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_compares_two_stored_comparisons(tmp_path: Path, ran: Ran) -> None:
     one, other = (str(keep(tmp_path / name, record)) for name, record in (("a", BEFORE), ("b", SLOWER)))
-    assert run(["diff", one, other, "--margin", "5%"]) == 1
-    lines = capsys.readouterr().out.splitlines()
+    lines = ran(["diff", one, other, "--margin", "5%"], 1).out.splitlines()
     assert lines[0].startswith("Worse: ")
     (row,) = (line.split() for line in lines if line.startswith("other "))
     assert row == ["other", "from", "inside", "1.10", "1.21", "1.10", "1.08", "to", "1.12", "(95", "%)", "worse"]
-    assert run(["diff", one, other, "--json"]) == 5
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran(["diff", one, other, "--json"], 5).out)
     (line,) = document["ratios"]
     assert (document["schema"], document["exit_status"], document["comparisons"]) == ("natgauge-diff-1", 5, [])
     assert (line["gateway"], line["quantity"], line["outcome"]) == ("other", "up", "cannot tell")
     assert line["lower"] < line["value"] < line["upper"]
 
 
-def test_a_comparison_is_not_compared_with_a_measurement(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_a_comparison_is_not_compared_with_a_measurement(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     one, other = keep(tmp_path / "a", BEFORE), keep_result(tmp_path / "b")
     for pair in ([one, other], [other, one]):
-        assert run(["diff", *map(str, pair)]) == 2
-        error = capsys.readouterr().err
+        error = ran(["diff", *map(str, pair)], 2).err
         assert error.count("\n") == 1
         golden(error)
 
 
-def test_several_comparisons_of_one_run_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_several_comparisons_of_one_run_are_refused(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     for at, place in enumerate(("a/1", "a/2", "b")):
         keep(tmp_path / place, BEFORE.model_copy(update={"began": BEFORE.began + at}))
-    assert run(["diff", str(tmp_path / "a"), str(tmp_path / "b")]) == 2
-    golden(capsys.readouterr().err)
+    golden(ran(["diff", str(tmp_path / "a"), str(tmp_path / "b")], 2).err)
 
 
-def test_runs_with_both_kinds_are_compared_in_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_with_both_kinds_are_compared_in_both(tmp_path: Path, ran: Ran) -> None:
     for name, record in (("a", BEFORE), ("b", SLOWER)):
         keep(tmp_path / name / "1", record)
         keep_result(tmp_path / name / "2")
-    assert run(["diff", str(tmp_path / "a"), str(tmp_path / "b"), "--margin", "5%", "--json"]) == 1
-    document = json.loads(capsys.readouterr().out)
+    document = json.loads(ran(["diff", str(tmp_path / "a"), str(tmp_path / "b"), "--margin", "5%", "--json"], 1).out)
     assert (len(document["comparisons"]), len(document["ratios"]), document["exit_status"]) == (1, 1, 1)
 
 
-def test_a_comparison_next_to_results_that_only_one_run_has_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_a_comparison_next_to_results_that_only_one_run_has_is_named(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     keep(tmp_path / "a" / "1", BEFORE)
     folders = [str(keep_result(tmp_path / name / "2").parent) for name in "ab"]
-    assert run(["diff", *folders, "--margin", "5%"]) == 5
-    golden(capsys.readouterr().out.splitlines()[-1])
-    assert run(["diff", *reversed(folders), "--margin", "5%", "--json"]) == 5
-    document = json.loads(capsys.readouterr().out)
+    golden(ran(["diff", *folders, "--margin", "5%"], 5).out.splitlines()[-1])
+    document = json.loads(ran(["diff", *reversed(folders), "--margin", "5%", "--json"], 5).out)
     (alone,) = document["only_second"]
     assert (alone["gateway"], alone["quantity"], document["only_first"]) == ("other", "up", [])
 

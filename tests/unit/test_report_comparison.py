@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import BASELINE, CONTROL, compared, compared_by_rates, estimate, gateway
 from tests.unit.made_results import keep as keep_made
 from tests.unit.made_results import made
 from tests.unit.pages import unmarked
 
-from natgauge.cli import run
 from natgauge.known_doubts import Grade
 from natgauge.notes import Note, NoteWord
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate, SearchLimit
@@ -58,6 +58,11 @@ def keep_result(folder: Path, **changed: Any) -> Path:
     return folder
 
 
+def unsure(order: str) -> list[str]:
+    """The gateways of which the order says that it is not sure which costs less."""
+    return re.findall("which of (.*?) costs less is not sure", order)
+
+
 def order_of(record: ComparisonRecord) -> str:
     """The sentence that puts the gateways into an order."""
     return next(
@@ -65,15 +70,88 @@ def order_of(record: ComparisonRecord) -> str:
     )
 
 
-def test_the_order_is_no_surer_than_the_verdicts(golden: Golden) -> None:
-    """The control is up to 5 % off: whether `a` costs more than the baseline is undecided, and so is whether `b` does.
+QUANTITIES: tuple[Quantity, ...] = ("new", "up", "down")
+#: Three gateways: the order of both others is sure of the first two frames alone.
+THREE = compared(
+    [
+        estimate(name, ratio, ratio - 0.01, ratio + 0.01 + (0.2 if quantity == "down" else 0), quantity=quantity)
+        for name, ratio in (("docker-nat44", 1.3), ("firewalld-nat44", 1.5))
+        for quantity in QUANTITIES
+    ]
+)
+UNDECIDED = estimate("a", 1.02, 1.01, 1.03, verdict="undecided")
+OFF, LIKE = [estimate(CONTROL, 1.03, 1.02, 1.05)], estimate("a", 1.001, 0.998, 1.003, verdict="no difference")
+DEAR_NEW = [estimate(name, 1.5, 1.4, 1.6, quantity="new") for name in ("a", "b")]
+CHEAP, DEAR = estimate("a", 0.8, 0.7, 0.9, verdict="costs less"), estimate("b", 1.3, 1.2, 1.4)
+GRAVE = (Note("log dropped", "x", grade="answer"),)
+#: What the sentences of a comparison say, and of which gateways each of them leaves open which costs less.
+SENTENCES: dict[str, tuple[ComparisonRecord, list[str]]] = {
+    # Whether `a` costs more than the baseline is undecided, and so is whether `b` does; both are farther apart.
+    "no order surer than the verdicts": (
+        compared([UNDECIDED, estimate("b", 1.15, 1.12, 1.18)], OFF),
+        [f"{BASELINE} and a"],
+    ),
+    "no order where the control is off": (
+        compared([UNDECIDED, estimate("b", 1.07, 1.06, 1.08)], OFF),
+        [f"{BASELINE}, a and b"],
+    ),
+    # `a` overlaps both others; of neighbours alone, `b` and `c` do not.
+    "what surely costs less does so than all that follow": (
+        compared(
+            [
+                estimate("a", 1.3, 0.9, 1.9, verdict="undecided"),
+                estimate("b", 1.42, 1.40, 1.45),
+                estimate("c", 1.55, 1.5, 1.6),
+            ]
+        ),
+        [f"{BASELINE}, a, b and c"],
+    ),
+    "no difference smaller than the control's": (compared([LIKE], [estimate(CONTROL, 1.004, 1.002, 1.006)]), []),
+    "no difference beside an unknown control": (compared([LIKE], [estimate(CONTROL, None, None, None)]), []),
+    # The answer has its doubt and its unit, and no sentence says it again.
+    "several gateways in order in one line, with doubtful neighbours": (
+        compared(
+            [estimate("dear", 1.42, 1.4, 1.45), estimate("alike", 1.0, 0.99, 1.01), estimate("dearer", 1.46, 1.43, 1.5)]
+        ),
+        [f"alike and {BASELINE}", "dear and dearer"],
+    ),
+    # Seen: 70 words in the first line, on three frames. A reader asked which lines have 95 % intervals, and how much.
+    "each cost in a line with its order and its own certainty": (THREE, ["docker-nat44 and firewalld-nat44"]),
+    "what is open beside what is sure": (
+        compared(
+            [
+                *(estimate(name, quantity="new") for name in ("a", "b")),
+                *(estimate(name, None, 0.9, 1.2, quantity="up") for name in ("a", "b")),
+            ]
+        ),
+        ["a and b", f"{BASELINE}, a and b"],
+    ),
+    "which gateway is surely the cheapest": (compared([*DEAR_NEW, CHEAP, DEAR]), ["a and b"]),
+    "no cheapest that is not sure": (
+        compared([*DEAR_NEW, estimate("a", 1.0, 0.99, 1.01, verdict="no difference"), DEAR]),
+        ["a and b", f"a and {BASELINE}"],
+    ),
+    "none sure where a doubt could change each cost": (
+        compared([*DEAR_NEW, CHEAP, DEAR], notes=GRAVE),
+        [f"{BASELINE}, a and b", f"a, {BASELINE} and b"],
+    ),
+    "no order of two gateways": (compared([estimate("dear", 1.42, 1.4, 1.45)]), []),
+}
 
-    The intervals of `a` and `b` are farther apart than that.
-    """
-    control = [estimate(CONTROL, 1.03, 1.02, 1.05)]
-    undecided = estimate("a", 1.02, 1.01, 1.03, verdict="undecided")
-    golden(order_of(compared([undecided, estimate("b", 1.15, 1.12, 1.18)], control)))
-    golden(order_of(compared([undecided, estimate("b", 1.07, 1.06, 1.08)], control)))
+
+@pytest.mark.parametrize("what", SENTENCES)
+def test_the_sentences_of_a_comparison_say(what: str, golden: Golden) -> None:
+    record, open_ = SENTENCES[what]
+    every = comparison.sentences(record)
+    assert every[0].leads
+    found = [names for one in every for names in unsure(one.text)]
+    assert found == open_
+    golden([f"{one.certainty or '-'}: {one.text}" for one in every])
+
+
+def test_a_short_table_of_several_gateways_has_few_notes() -> None:
+    record, _ = SENTENCES["several gateways in order in one line, with doubtful neighbours"]
+    assert len(comparison.sheet(record, short=True).notes) <= 3 < len(comparison.sheet(record).notes)
 
 
 @pytest.mark.parametrize("doubted", [BASELINE, "other"])
@@ -97,15 +175,8 @@ def test_a_cost_by_rates_is_only_seen_beside_a_doubt_that_could_change_it(doubte
     assert certainties("interval", "up") == certainties("answer", "new") == {"sure"}
 
 
-def unsure(order: str) -> list[str]:
-    """The gateways of which the order says that it is not sure which costs less."""
-    return re.findall("which of (.*?) costs less is not sure", order)
-
-
 @pytest.mark.parametrize("word", ["log dropped", "other traffic"])
-def test_a_doubt_of_the_comparison_makes_no_answer_sure_in_any_form(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], word: NoteWord
-) -> None:
+def test_a_doubt_of_the_comparison_makes_no_answer_sure_in_any_form(tmp_path: Path, ran: Ran, word: NoteWord) -> None:
     """By slices doubts are in the notes, and all was "Sure" beside "logs had no room for messages"."""
 
     def record(grade: Grade | None) -> ComparisonRecord:
@@ -125,8 +196,7 @@ def test_a_doubt_of_the_comparison_makes_no_answer_sure_in_any_form(
         assert {(one.certainty, one.doubts) for one in said} == {(certainty, (word,) if is_grave else ())}
         assert (word in comparison.comment(own).splitlines()[0]) is is_grave
         folder = str(keep(tmp_path / str(grade), own))
-        assert run(["report", "--format", "json", folder]) == 0
-        (found,) = json.loads(capsys.readouterr().out)["comparisons"]
+        (found,) = json.loads(ran(["report", "--format", "json", folder]).out)["comparisons"]
         assert {one["certainty"] for one in found["answers"]} - {None} == {certainty}
         for form in (comparison.text(own), comparison.comment(own), " ".join(comparison.sheet(own).below)):
             assert form.count("own text") == (grade is not None)
@@ -144,21 +214,6 @@ def test_the_order_says_less_only_where_no_doubt_could_change_it() -> None:
         assert unsure(order_of(plain.model_copy(update={"gateways": tuple(own)}))) == names
     noted = plain.model_copy(update={"notes": (Note("log dropped", "x", grade="answer"),)})
     assert unsure(order_of(noted)) == every
-
-
-def test_what_surely_costs_less_does_so_than_all_that_follow(golden: Golden) -> None:
-    """`a` overlaps both others; of neighbours alone, `b` and `c` do not."""
-    wide = estimate("a", 1.3, 0.9, 1.9, verdict="undecided")
-    record = compared([wide, estimate("b", 1.42, 1.40, 1.45), estimate("c", 1.55, 1.5, 1.6)])
-    golden(order_of(record))
-    assert unsure(order_of(record)) == [f"{BASELINE}, a, b and c"]
-
-
-def test_no_practical_difference_is_no_smaller_than_the_controls(golden: Golden) -> None:
-    same = estimate("a", 1.001, 0.998, 1.003, verdict="no difference")
-    golden(comparison.sentences(compared([same], [estimate(CONTROL, 1.004, 1.002, 1.006)]))[0].text)
-    unknown = [estimate(CONTROL, None, None, None)]
-    golden(comparison.sentences(compared([same], unknown))[0].text)
 
 
 @pytest.mark.parametrize(("searches", "limited"), [(3, False), (4, True), (5, True)])
@@ -200,30 +255,23 @@ def test_a_stored_comparison_is_found_as_it_was_written(tmp_path: Path) -> None:
         assert (found.stored, found.unended) == ((), ())
 
 
-def test_a_folder_holds_measurements_and_comparisons(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_a_folder_holds_measurements_and_comparisons(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     keep(tmp_path / "a", NOTED)
     keep_result(tmp_path / "b")
     (tmp_path / "c").mkdir()
     Store(tmp_path / "c").write_plan({})
-    assert run(["report", str(tmp_path)]) == 0
-    shown = capsys.readouterr()
+    shown = ran(["report", str(tmp_path)])
     # The costs are a few lines, and the table of results can be long.
     assert shown.out.index("baseline") < shown.out.index("throughput")
     assert f"{tmp_path / 'c'}: left out" in shown.err
-    assert run(["report", "--format", "csv", str(tmp_path)]) == 2
-    golden(capsys.readouterr().err)
+    golden(ran(["report", "--format", "csv", str(tmp_path)], 2).err)
 
 
-def test_a_comparison_of_an_older_schema_is_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_a_comparison_of_an_older_schema_is_refused_in_one_line(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     folder = keep(tmp_path / "a", NOTED)
     path = folder / "comparison.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema": "natgauge-comparison-1"}))
-    assert run(["report", str(folder)]) == 2
-    error = capsys.readouterr().err
+    error = ran(["report", str(folder)], 2).err
     assert error.count("\n") == 1
     golden(error)
 
@@ -235,66 +283,6 @@ def test_the_table_has_the_baseline_first_and_the_control_last() -> None:
     ]  # fmt: skip
     assert lines[3].cells == ("from inside", "+10.0 %", "+9.0 to +11.0 %", "costs more", "550", "1.4")
     assert lines[4].cells[:4] == ("new connection", "-10.0 %", "-12.0 to -8.0 %", "costs less")
-
-
-def test_several_gateways_are_put_in_order_in_one_line_with_doubtful_neighbours_marked() -> None:
-    record = compared(
-        [estimate("dear", 1.42, 1.4, 1.45), estimate("alike", 1.0, 0.99, 1.01), estimate("dearer", 1.46, 1.43, 1.5)]
-    )
-    first, *_ = comparison.sentences(record)
-    assert first.leads
-    assert unsure(first.text) == [f"alike and {BASELINE}", "dear and dearer"]
-    # The answer has its doubt and its unit, and no sentence says it again.
-    costs, level, _ = re.split(r" \(|\);", first.text, maxsplit=2)
-    assert costs.partition("against it ")[2].split(", ") == [
-        "alike -1.0 to +1.0 %",
-        "dear +40.0 to +45.0 %",
-        "dearer +43.0 to +50.0 %",
-    ]
-    assert (f"{BASELINE} 500 ns" in costs, level) == (True, "95 % intervals")
-    assert not any("dear" in one.text for one in comparison.sentences(record)[1:])
-    assert len(comparison.sheet(record, short=True).notes) <= 3 < len(comparison.sheet(record).notes)
-
-
-QUANTITIES: tuple[Quantity, ...] = ("new", "up", "down")
-#: Three gateways: the order of both others is sure of the first two frames alone.
-THREE = compared(
-    [
-        estimate(name, ratio, ratio - 0.01, ratio + 0.01 + (0.2 if quantity == "down" else 0), quantity=quantity)
-        for name, ratio in (("docker-nat44", 1.3), ("firewalld-nat44", 1.5))
-        for quantity in QUANTITIES
-    ]
-)
-
-
-def test_each_cost_has_a_line_with_its_order_and_its_own_certainty(golden: Golden) -> None:
-    """Seen: 70 words in the first line, on three frames."""
-    every = comparison.sentences(THREE)
-    cheapest, *orders = every
-    assert [(one.leads, one.certainty) for one in every] == [(True, "sure")] * 4
-    assert [len(unsure(one.text)) for one in orders] == [0, 0, 1]
-    # A reader asked which of the lines have 95 % intervals, and by how much the others cost more in all.
-    assert ["(95 % intervals)" in one.text for one in orders] == [True] * 3
-    assert cheapest.text.endswith(": the others cost 29.0 to 71.0 % more.")
-    golden("\n".join(one.text for one in every))
-    open_ = [estimate(name, None, 0.9, 1.2, quantity="up") for name in ("a", "b")]
-    sure = [estimate(name, quantity="new") for name in ("a", "b")]
-    certainties = [one.certainty for one in comparison.sentences(compared([*sure, *open_]))]
-    assert certainties[:3] == ["sure", "sure", "cannot tell"]
-
-
-def test_the_first_sentence_says_no_more_than_which_gateway_is_surely_the_cheapest(golden: Golden) -> None:
-    def first(*others: RatioEstimate, **changed: Any) -> str:
-        new = [estimate(name, 1.5, 1.4, 1.6, quantity="new") for name in ("a", "b")]
-        return comparison.sentences(compared([*new, *others], **changed))[0].text
-
-    dear = estimate("b", 1.3, 1.2, 1.4)
-    cheap = estimate("a", 0.8, 0.7, 0.9, verdict="costs less")
-    golden(first(cheap, dear))
-    golden(first(estimate("a", 1.0, 0.99, 1.01, verdict="no difference"), dear))
-    # What could change each cost leaves none of them sure.
-    grave = (Note("log dropped", "x", grade="answer"),)
-    assert "costs least" not in first(cheap, dear, notes=grave)
 
 
 def test_a_change_that_is_small_beside_an_interval_with_none_in_it_has_no_more_digits() -> None:
@@ -452,29 +440,26 @@ def test_a_comment_names_what_rules_match_that_no_lab_has(golden: Golden) -> Non
     golden("\n".join([*both, *unlike, *many]))
 
 
-def test_two_gateways_need_no_order() -> None:
-    record = compared([estimate("dear", 1.42, 1.4, 1.45)])
-    said = " ".join(sentence.text for sentence in comparison.sentences(record))
-    assert "not sure" not in said
-    assert "costs least" not in said
-
-
-def test_every_form_has_every_note_once(tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
+def test_every_form_has_every_note_once(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     folder = str(keep(tmp_path / "a", NOTED))
     for form in ("text", "draft", "latex", "markdown"):
-        assert run(["report", "--format", form, folder]) == 0
-        shown = " ".join(capsys.readouterr().out.split())
+        shown = " ".join(ran(["report", "--format", form, folder]).out.split())
         golden(shown, passing=r"\d{4}-\d\d-\d\d(?!-)")
     assert comparison.text(NOTED).count("ended early: 4 rounds were measured") == 1
     assert comparison.comment(NOTED).count("the chains differ") == 1
 
 
-def test_csv_has_a_line_for_each_estimate_with_its_figures_in_full(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_csv_has_a_line_for_each_estimate_with_its_figures_in_full(tmp_path: Path, ran: Ran) -> None:
     exact = compared([estimate("other", 1.0123456789, 1.01, 1.02), estimate("third", None, 0.97, None)])
-    assert run(["report", "--format", "csv", str(keep(tmp_path / "a", exact)), str(keep(tmp_path / "b", NOTED))]) == 0
-    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    rows = list(
+        csv.DictReader(
+            io.StringIO(
+                ran(
+                    ["report", "--format", "csv", str(keep(tmp_path / "a", exact)), str(keep(tmp_path / "b", NOTED))]
+                ).out
+            )
+        )
+    )
     assert len(rows) == 3 + 4
     assert (rows[0]["gateway"], rows[0]["ratio"], rows[0]["verdict"]) == ("other", "1.0123456789", "costs more")
     assert (rows[1]["ratio"], rows[1]["low"], rows[1]["high"]) == ("", "0.97", "")

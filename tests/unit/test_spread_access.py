@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
+import shutil
 import socket
 import stat
 import subprocess
@@ -22,10 +23,10 @@ from cryptography.hazmat.primitives import serialization
 from tests.labs.program import command_line
 from tests.unit import strangers
 from tests.unit.campaigning import PLAN
+from tests.unit.conftest import Ran
 from tests.unit.spreading import own_run
 
 from natgauge import spread
-from natgauge.cli import run as command_line_here
 from natgauge.errors import HostError, UsageError
 from natgauge.spread import access, cluster
 from natgauge.spread.resources import Offer
@@ -36,11 +37,18 @@ SCHEDULER = spread.where("dask://127.0.0.1:9")
 PATIENCE_SECONDS = 60.0
 
 
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Certificates as an operator makes them, once for all tests."""
+    made = tmp_path_factory.mktemp("made") / "certificates"
+    access.make_certificates(made)
+    return made
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Certificates as an operator makes them."""
-    access.make_certificates(tmp_path / "certificates")
-    return tmp_path / "certificates"
+def folder(certificates: Path, tmp_path: Path) -> Path:
+    """A copy of them."""
+    return shutil.copytree(certificates, tmp_path / "certificates")
 
 
 def test_private_keys_are_for_their_owner_alone_and_the_authority_has_none(folder: Path) -> None:
@@ -55,10 +63,9 @@ def test_private_keys_are_for_their_owner_alone_and_the_authority_has_none(folde
     assert {name for name in modes if "key" in name} == {"client-key.pem", "scheduler-key.pem", "worker-key.pem"}
 
 
-def test_no_certificate_is_overwritten(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_certificate_is_overwritten(folder: Path, ran: Ran) -> None:
     before = {path: path.read_bytes() for path in folder.iterdir()}
-    assert command_line_here(["certificates", str(folder)]) == 2
-    assert re.fullmatch(r"natgauge: certificates: .* exists already, .*\n", capsys.readouterr().err)
+    assert re.fullmatch(r"natgauge: certificates: .* exists already, .*\n", ran(["certificates", str(folder)], 2).err)
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -73,16 +80,13 @@ def test_certificates_that_could_not_be_written_leave_no_folder(
 
 
 @pytest.mark.parametrize("role", access.ROLES)
-def test_certificates_as_made_are_good_for_each_role(role: access.Role, folder: Path) -> None:
-    assert access.security_of(role, SCHEDULER, folder, insecure=False).require_encryption
-
-
-@pytest.mark.parametrize("role", access.ROLES)
-def test_a_role_needs_no_file_of_the_others(role: access.Role, folder: Path) -> None:
+def test_certificates_as_made_are_good_for_each_role_which_needs_no_file_of_the_others(
+    role: access.Role, folder: Path
+) -> None:
     for other in set(access.ROLES) - {role}:
         (folder / f"{other}.pem").unlink()
         (folder / f"{other}-key.pem").unlink()
-    assert access.security_of(role, SCHEDULER, folder, insecure=False)
+    assert access.security_of(role, SCHEDULER, folder, insecure=False).require_encryption
 
 
 def remade(folder: Path, **changed: Any) -> None:
@@ -141,14 +145,20 @@ def a_folder(path: Path) -> None:
     ],
 )
 def test_certificates_that_cannot_be_used_are_refused_in_a_line(
-    damage: Callable[[Path], None], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    damage: Callable[[Path], None], said: str, folder: Path, ran: Ran
 ) -> None:
     damage(folder)
-    assert command_line_here(["worker", "dask://127.0.0.1:9", "--certificates", str(folder)]) == 2
-    told = capsys.readouterr().err
+    told = ran(["worker", "dask://127.0.0.1:9", "--certificates", str(folder)], 2).err
     assert re.fullmatch(rf"natgauge: certificates: .*{said}.*\n", told), told
 
 
+@pytest.fixture
+def plan_here(in_an_empty_folder: Path) -> None:
+    """A plan in the working folder."""
+    (in_an_empty_folder / "p.toml").write_text(PLAN)
+
+
+@pytest.mark.usefixtures("plan_here")
 @pytest.mark.parametrize(
     "command",
     [
@@ -158,16 +168,14 @@ def test_certificates_that_cannot_be_used_are_refused_in_a_line(
     ],
 )
 def test_without_certificates_nothing_connects_and_the_safe_way_is_told(
-    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: list[str], monkeypatch: pytest.MonkeyPatch, ran: Ran
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "p.toml").write_text(PLAN)
     monkeypatch.setattr(socket, "create_connection", lambda *_, **__: pytest.fail("it connects"))
-    assert command_line_here(command) == 2
-    told = capsys.readouterr().err
+    told = ran(command, 2).err
     assert re.fullmatch(r"natgauge: .* make them by natgauge certificates DIR, .* --certificates DIR .*\n", told), told
 
 
+@pytest.mark.usefixtures("plan_here")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -179,17 +187,8 @@ def test_without_certificates_nothing_connects_and_the_safe_way_is_told(
         (["scheduler", "local:2"], "'local:2' is no Dask scheduler"),
     ],
 )
-def test_options_that_contradict_each_other_are_refused(
-    arguments: list[str],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "p.toml").write_text(PLAN)
-    assert command_line_here(arguments) == 2
-    assert said in capsys.readouterr().err.splitlines()[-1]
+def test_options_that_contradict_each_other_are_refused(arguments: list[str], said: str, ran: Ran) -> None:
+    assert said in ran(arguments, 2).err.splitlines()[-1]
 
 
 def test_certificates_of_dasks_own_configuration_are_taken_and_checked_alike(folder: Path) -> None:
@@ -222,16 +221,46 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-@pytest.fixture
-def scheduler(folder: Path, tmp_path: Path) -> Iterator[tuple[spread.Where, subprocess.Popen[bytes]]]:
-    """A scheduler as documented."""
-    where = spread.where(f"dask://127.0.0.1:{free_port()}")
-    process = started("scheduler", where.text, "--certificates", str(folder), log=tmp_path / "scheduler.log")
+@pytest.fixture(scope="module")
+def scheduler(
+    certificates: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[spread.Where, subprocess.Popen[bytes]]]:
+    """A scheduler as documented; the last test that has it ends it."""
+    where, log = spread.where(f"dask://127.0.0.1:{free_port()}"), tmp_path_factory.mktemp("scheduler") / "log"
+    process = started("scheduler", where.text, "--certificates", str(certificates), log=log)
     yield where, process
     if process.poll() is None:
         process.terminate()
     assert process.wait(PATIENCE_SECONDS) == 143
-    assert (tmp_path / "scheduler.log").read_text().endswith("ended by SIGTERM; everything is undone\n")
+    assert log.read_text().endswith("ended by SIGTERM; everything is undone\n")
+
+
+@pytest.mark.slow("starts a scheduler, which imports Dask")
+def test_a_scheduler_of_another_authority_is_told_from_one_that_refuses_us(
+    folder: Path, tmp_path: Path, scheduler: tuple[spread.Where, subprocess.Popen[bytes]]
+) -> None:
+    where, _ = scheduler
+    security = access.security_of("worker", where, folder, insecure=False)
+    assert access.local_address(where, security, "worker") == "127.0.0.1"
+    access.make_certificates(tmp_path / "foreign")
+    with pytest.raises(HostError, match=r"the scheduler at dask://.* has a certificate that is refused"):
+        access.local_address(where, access.security_of("worker", where, tmp_path / "foreign", insecure=False), "worker")
+    # One that knows our scheduler's authority, and is itself of another.
+    (tmp_path / "foreign" / "ca.pem").write_bytes((folder / "ca.pem").read_bytes())
+    stranger = access._of_folder("worker", tmp_path / "foreign")
+    with pytest.raises(HostError, match=r"the scheduler at dask://.* refuses the certificate of this worker"):
+        access.local_address(where, stranger, "worker")
+
+
+@pytest.mark.slow("starts a scheduler, which imports Dask")
+def test_going_without_certificates_does_not_reach_a_scheduler_that_demands_them(
+    monkeypatch: pytest.MonkeyPatch, scheduler: tuple[spread.Where, subprocess.Popen[bytes]]
+) -> None:
+    where, _ = scheduler
+    monkeypatch.setattr(access, "_SECONDS", 0.5)
+    security = access.security_of("worker", where, None, insecure=True)
+    with pytest.raises(HostError, match=r"no Dask scheduler answers at dask://.* \(timed out\)"):
+        access.local_address(where, security, "worker")
 
 
 @pytest.mark.slow("starts a scheduler and a worker, which import Dask")
@@ -267,34 +296,6 @@ def test_scheduler_and_worker_listen_at_one_address_and_answer_only_holders_of_c
     assert "is gone; start it, then this worker again" in str(*errors)
 
 
-@pytest.mark.slow("starts a scheduler, which imports Dask")
-def test_a_scheduler_of_another_authority_is_told_from_one_that_refuses_us(
-    folder: Path, tmp_path: Path, scheduler: tuple[spread.Where, subprocess.Popen[bytes]]
-) -> None:
-    where, _ = scheduler
-    security = access.security_of("worker", where, folder, insecure=False)
-    assert access.local_address(where, security, "worker") == "127.0.0.1"
-    access.make_certificates(tmp_path / "foreign")
-    with pytest.raises(HostError, match=r"the scheduler at dask://.* has a certificate that is refused"):
-        access.local_address(where, access.security_of("worker", where, tmp_path / "foreign", insecure=False), "worker")
-    # One that knows our scheduler's authority, and is itself of another.
-    (tmp_path / "foreign" / "ca.pem").write_bytes((folder / "ca.pem").read_bytes())
-    stranger = access._of_folder("worker", tmp_path / "foreign")
-    with pytest.raises(HostError, match=r"the scheduler at dask://.* refuses the certificate of this worker"):
-        access.local_address(where, stranger, "worker")
-
-
-@pytest.mark.slow("starts a scheduler, which imports Dask")
-def test_going_without_certificates_does_not_reach_a_scheduler_that_demands_them(
-    monkeypatch: pytest.MonkeyPatch, scheduler: tuple[spread.Where, subprocess.Popen[bytes]]
-) -> None:
-    where, _ = scheduler
-    monkeypatch.setattr(access, "_SECONDS", 0.5)
-    security = access.security_of("worker", where, None, insecure=True)
-    with pytest.raises(HostError, match=r"no Dask scheduler answers at dask://.* \(timed out\)"):
-        access.local_address(where, security, "worker")
-
-
 @pytest.fixture
 def open_scheduler() -> Iterator[str]:
     """One as `dask scheduler` starts it."""
@@ -313,14 +314,10 @@ def test_an_open_scheduler_is_refused_by_who_has_certificates(folder: Path, open
         access.local_address(where, security, "worker")
 
 
-def test_going_without_certificates_warns_at_each_start(
-    open_scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "p.toml").write_text(PLAN)
+@pytest.mark.usefixtures("plan_here")
+def test_going_without_certificates_warns_at_each_start(open_scheduler: str, ran: Ran) -> None:
     for _ in range(2):
-        assert command_line_here(["run", "p.toml", "--on", open_scheduler, "--insecure"]) == 3
-        warning, told = capsys.readouterr().err.splitlines()
+        warning, told = ran(["run", "p.toml", "--on", open_scheduler, "--insecure"], 3).err.splitlines()
         assert re.match("natgauge: WARNING: --insecure: .* can run programs as root", warning)
         assert "none is at" in told
 
@@ -335,11 +332,8 @@ def test_an_insecure_scheduler_warns(tmp_path: Path) -> None:
     assert log.read_text().startswith("natgauge: WARNING: --insecure: ")
 
 
-def test_a_scheduler_at_a_foreign_address_or_a_taken_port_is_refused(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_scheduler_at_a_foreign_address_or_a_taken_port_is_refused(folder: Path, ran: Ran) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         for address in (f"127.0.0.1:{taken.getsockname()[1]}", "192.0.2.1:8786", "nowhere.invalid:8786"):
-            assert command_line_here(["scheduler", f"dask://{address}", "--certificates", str(folder)]) == 3
-            told = capsys.readouterr().err
+            told = ran(["scheduler", f"dask://{address}", "--certificates", str(folder)], 3).err
             assert re.fullmatch(rf"natgauge: scheduler: cannot listen at dask://{re.escape(address)}: .*\n", told), told

@@ -25,16 +25,18 @@ from tests.unit.campaigning import (
     SUBSCRIBER,
     Benches,
     campaign,
+    events,
+    progress,
     quick_disk,
     results,
+    summaries,
 )
 from tests.unit.simulated import Gateway
 from tests.unit.spreading import SMALL, alone, counted_once, own_run, spread_out
 
 from natgauge.campaigns.evidence import EvidenceLines
-from natgauge.campaigns.journal import JournalLine, entries
+from natgauge.campaigns.journal import JournalLine
 from natgauge.campaigns.state import CampaignState
-from natgauge.campaigns.status import status
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
@@ -42,13 +44,13 @@ from natgauge.spread import cluster, coordinator, worker
 from natgauge.spread.resources import Offer, Resources
 from natgauge.spread.worker import NatgaugeWorker
 from natgauge.spread.workers import Workers
-from natgauge.stored.find_results import read_summary
 from natgauge.trial.protocols import Observer, Silent
 
 __all__ = ["alone", "own_run", "quick_disk"]
 
 #: Dask's default: a task that lost its worker four times is given up.
 TRIES = 4
+ONCE = SMALL.replace("repetitions = 2", "repetitions = 1")
 
 
 class Future:
@@ -112,10 +114,14 @@ class Dask:
         self.task_state = "executing"
         self.offer = Offer(name="w0", cores=(0,), labs=("default",), machine_wide=True)
         self.scheduler = self
-        self.plugins = {"natgauge": NatgaugeWorker(self.offer, make_bench)}
+        self.measure_by(make_bench)
         self.status = Status.running
         self.key = ""
         self.messages: list[Any] = []
+
+    def measure_by(self, make_bench: Callable[[Cell, Observer], Any]) -> None:
+        """Let the worker measure on other benches."""
+        self.plugins = {"natgauge": NatgaugeWorker(self.offer, make_bench)}
 
     # The client
 
@@ -206,10 +212,6 @@ def killed() -> KilledWorker:
     return KilledWorker("task", last, TRIES - 1)
 
 
-def events(folder: Path) -> list[str]:
-    return [one["event"] for one in entries(folder / "out")]
-
-
 def same(folder: Path, reference: Path) -> bool:
     """Whether results are the same, but for the notes, which speak of the worker's lab."""
     return {name: one[:3] for name, one in results(folder).items()} == {
@@ -221,12 +223,10 @@ def test_what_workers_measure_is_what_one_machine_measures(dask: Dask, alone: Pa
     spread_out(tmp_path)
     assert same(tmp_path, alone)
     counted_once(tmp_path)
-    assert len(dask.futures) == events(tmp_path).count("visit") == 8
+    assert len(dask.futures) == len(events(tmp_path, "visit")) == 8
 
 
-def test_the_command_of_a_result_has_the_lab_of_the_plan(
-    dask: Dask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_of_a_result_has_the_lab_of_the_plan(dask: Dask, tmp_path: Path) -> None:
     labs = []
 
     def in_own_lab(cell: Cell, observer: Observer) -> Any:
@@ -234,10 +234,10 @@ def test_the_command_of_a_result_has_the_lab_of_the_plan(
         labs.append(own.lab.lab_name)
         return Benches()(own, observer)
 
-    monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, in_own_lab)})
+    dask.measure_by(in_own_lab)
     spread_out(tmp_path)
     assert set(labs) == {"default-c0"}
-    commands = [str(read_summary(path).parameter("command")) for path in (tmp_path / "out" / "results").iterdir()]
+    commands = [str(found.parameter("command")) for found in summaries(tmp_path).values()]
     assert len(commands) == 4
     assert not [one for one in commands if "--lab-name" in one]
 
@@ -251,18 +251,16 @@ def test_a_worker_that_joins_while_a_repetition_is_measured_counts_for_it(
         dask.joined = True
         return Gateway(establishes=30_000, forwards=60_000)
 
-    monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, Benches(gateway=gateway))})
+    dask.measure_by(Benches(gateway=gateway))
     monkeypatch.setattr(coordinator, "POLL_SECONDS", 1e-9)
-    spread_out(tmp_path)
-    assert {one["worker"]["beside"] for one in entries(tmp_path / "out") if one["event"] == "repetition"} == {1}
-    found = [read_summary(path) for path in (tmp_path / "out" / "results").iterdir()]
+    spread_out(tmp_path, plan=ONCE)
+    assert {one["worker"]["beside"] for one in events(tmp_path, "repetition")} == {1}
+    found = summaries(tmp_path).values()
     assert {result.parameter("beside") for result in found} == {1}
     assert all("machine shared" in [doubt.word for doubt in result.doubts] for result in found)
 
 
-def test_a_worker_with_another_profile_of_subscribers_measures_none(
-    dask: Dask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_with_another_profile_of_subscribers_measures_none(dask: Dask, tmp_path: Path) -> None:
     profile = tmp_path / "mine.toml"
     profile.write_text(SUBSCRIBER)
 
@@ -270,7 +268,7 @@ def test_a_worker_with_another_profile_of_subscribers_measures_none(
         profile.write_text(OTHER_SUBSCRIBER)
         return Benches()(cell, observer)
 
-    monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, make_bench)})
+    dask.measure_by(make_bench)
     with pytest.raises(UsageError, match="the file that subscribers of cell nftables-nat44 names is another one"):
         spread_out(tmp_path, plan=OF_SUBSCRIBERS)
 
@@ -287,9 +285,9 @@ def test_a_campaign_tells_which_cell_no_worker_that_is_left_can_measure(
     told: list[str] = []
     observer = Silent()
     monkeypatch.setattr(observer, "stage", told.append)
-    monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, Benches(gateway=gateway))})
+    dask.measure_by(Benches(gateway=gateway))
     monkeypatch.setattr(coordinator, "POLL_SECONDS", 1e-9)
-    spread_out(tmp_path, observer)
+    spread_out(tmp_path, observer, plan=ONCE)
     waiting = [text for text in told if text.startswith("waiting for a worker: cell ")]
     assert 'no worker has lab "default", they have attic' in waiting[0]
 
@@ -302,7 +300,7 @@ def test_a_line_has_the_time_at_which_it_was_made(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(worker, "CampaignState", Earlier)
     spread_out(tmp_path)
-    assert {one["at"] for one in entries(tmp_path / "out") if one["event"] == "repetition"} == {1000.0}
+    assert {one["at"] for one in events(tmp_path, "repetition")} == {1000.0}
 
 
 @pytest.mark.parametrize("begins", [True, False])
@@ -313,7 +311,7 @@ def test_a_lost_worker_costs_one_repetition(*, begins: bool, dask: Dask, alone: 
     assert same(tmp_path, alone)
     counted_once(tmp_path)
     assert len(dask.futures) == 10
-    assert events(tmp_path).count("repetition") == 8
+    assert len(events(tmp_path, "repetition")) == 8
 
 
 @pytest.mark.parametrize("begins", [True, False])
@@ -321,10 +319,10 @@ def test_a_cell_that_loses_its_worker_again_and_again_is_broken(*, begins: bool,
     """Each error stands for one try here, because no message of the other tries comes."""
     dask.begins = begins
     dask.errors = [(), (killed(),), (), *[(killed(),)] * (TRIES - 1)]
-    spread_out(tmp_path, plan=SMALL.replace("repetitions = 2", "repetitions = 1"))
-    broken = {one.broken for one in status(tmp_path / "out").measurements} - {""}
+    spread_out(tmp_path, plan=ONCE)
+    broken = {one.broken for one in progress(tmp_path).measurements} - {""}
     assert broken == {f"the worker died in {TRIES} tries, the last one was w0"}
-    assert events(tmp_path).count("repetition") == 2
+    assert len(events(tmp_path, "repetition")) == 2
 
 
 @pytest.mark.parametrize("lost", [CancelledError, TimeoutError])
@@ -334,7 +332,7 @@ def test_a_lost_connection_ends_the_session_and_the_next_one_goes_on(
     dask.errors = [(), (lost(),)]
     with pytest.raises(HostError, match=rf"scheduler at dask://a is gone \({lost.__name__}\); .* --resume"):
         spread_out(tmp_path)
-    before = events(tmp_path).count("repetition")
+    before = len(events(tmp_path, "repetition"))
     assert before > 0
     campaign(tmp_path, Benches(), plan=SMALL)
     assert same(tmp_path, alone)
@@ -362,32 +360,28 @@ class LosesItsHost(Gateway):
         return super().measure(plan)
 
 
-def test_repetitions_that_ended_before_an_error_are_kept(
-    dask: Dask, alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_repetitions_that_ended_before_an_error_are_kept(dask: Dask, alone: Path, tmp_path: Path) -> None:
     """The host fails in the second trial of a cell's second measurement; that repetition is measured again."""
     gateways = [Gateway(establishes=30_000, forwards=60_000), LosesItsHost(1)]
     failing = Benches(gateway=lambda _cell: gateways.pop(0))
-    monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, failing)})
+    dask.measure_by(failing)
     with pytest.raises(HostError, match=r"^worker w0: no memory$"):
         spread_out(tmp_path)
-    assert events(tmp_path).count("repetition") == 1
+    assert len(events(tmp_path, "repetition")) == 1
     assert not any(future.awaited for future in dask.futures)
     campaign(tmp_path, Benches(), plan=SMALL)
     assert same(tmp_path, alone)
     counted_once(tmp_path)
 
 
-def test_a_device_that_breaks_in_one_cell_is_not_tried_in_others(
-    dask: Dask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_that_breaks_in_one_cell_is_not_tried_in_others(dask: Dask, tmp_path: Path) -> None:
     broken = Benches(breaks={"linux-ipv4": BrokenError("linux-ipv4: does not come up")})
-    monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, broken)})
+    dask.measure_by(broken)
     spread_out(tmp_path, plan=PLAN)
     assert [device for device, _ in broken.cells].count("linux-ipv4") == 2
-    found = status(tmp_path / "out").measurements
+    found = progress(tmp_path).measurements
     assert {one.cell[:3] for one in found if one.broken} == {"lin"}
-    assert sum(one.left for one in found) == 0
+    assert all(one.folder or one.broken for one in found)
 
 
 @pytest.mark.parametrize("why", ["cancelled", "closing"])

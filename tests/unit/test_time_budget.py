@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,6 @@ from tests.unit.simulated import Gateway
 from natgauge.causes.cause import Cause
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
-from natgauge.figure_text import number
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability, OutlastingError
 from natgauge.procedures import connection_rate, get, procedures
@@ -39,24 +39,16 @@ from natgauge.trials import Direction, Phase2Plan, RateStep
 from natgauge.words import Verdict
 
 N = 100_000
+#: Options that are advised.
+TIME_HELPS, LOSS_HELPS = "--most-seconds", "--loss-tolerance"
 DECIDED: dict[str, Any] = {"connections": N, "placement": "isolated", "order": "permutation", "four_tuples": N}
 
 
-class _WithTime:
-    """Measures a simulated gateway whose trials take their nominal time."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-
-    def __call__(self, metric: str, gateway: Gateway, **asked: Any) -> MeasurementResult:
-        procedure = get(metric)
-        settings = settings_of(procedure, asked, **DECIDED)
-        return procedure.measure(gateway, settings, self.events.append, clock=gateway.clock)
-
-
-@pytest.fixture
-def measure() -> _WithTime:
-    return _WithTime()
+def measure(metric: str, gateway: Gateway, observe: Callable[[Event], None] | None = None, **asked: Any) -> Any:
+    """Measure a simulated gateway whose trials take their nominal time."""
+    procedure = get(metric)
+    settings = settings_of(procedure, asked, **DECIDED)
+    return procedure.measure(gateway, settings, observe or (lambda _event: None), clock=gateway.clock)
 
 
 def doubts(result: MeasurementResult) -> dict[str, str]:
@@ -67,56 +59,82 @@ def made(result: MeasurementResult) -> Result:
     return make(result, Parameters())
 
 
-@pytest.mark.parametrize("seconds", [9.0, 12.0, 20.0])
-def test_a_search_ends_with_the_interval_it_has(measure: _WithTime, seconds: float, golden: Golden) -> None:
-    """The device opens 30,000/s; 1 % of error would take 39 s."""
-    gateway = Gateway(establishes=30_000)
-    result = measure("connection-rate", gateway, most_seconds=seconds, repeat=1)
+@pytest.mark.parametrize(
+    ("metric", "device", "asked"),
+    [
+        # 1 % of error would take 39 s.
+        *(("connection-rate", {"establishes": 30_000}, {"most_seconds": seconds}) for seconds in (9.0, 12.0, 20.0)),
+        ("throughput", {"forwards": 300_000}, {"connection_rate": 1e5, "most_seconds": 20}),
+        # A metric with a search of its own.
+        ("table-capacity", {"table_size": 30_000}, {"most_seconds": 2.0}),
+        # A load that passed and none that failed.
+        ("connection-rate", {"establishes": 5_000_000}, {"most_seconds": 2.2}),
+    ],
+)
+def test_a_search_ends_with_the_bounds_it_has(
+    metric: str, device: dict[str, Any], asked: dict[str, Any], golden: Golden
+) -> None:
+    gateway, (truth,) = Gateway(**device), device.values()
+    result = measure(metric, gateway, repeat=1, **asked)
     (one,) = result.measurements
-    assert gateway.clock() <= seconds
-    assert 0 < one.value <= 30_000
-    assert one.upper is not None
-    assert one.upper > 30_000
+    assert gateway.clock() <= asked["most_seconds"]
+    assert 0 < one.value <= truth
+    assert (one.upper is None) == (truth == 5_000_000)
+    assert one.upper is None or one.upper > truth
     assert (one.limited_by, result.limited_by) == (TIME, TIME)
+    assert sum(one.trials.values()) == len(gateway.plans)
     golden(doubts(result)["undecided"])
     golden(verdict(made(result)))
 
 
-@pytest.mark.parametrize(("metric", "seconds"), [("connection-rate", 4.0), ("throughput", 8.0)])
-def test_nobody_is_told_a_rate_of_0_where_nothing_had_the_time_to_pass(
-    measure: _WithTime, metric: str, seconds: float, golden: Golden
-) -> None:
-    """Seen: 0 connections/s for 10 million of them, whose first trial took the minute of a quick measurement."""
-    known = {"connection_rate": 1e5} if metric == "throughput" else {}
-    with golden.raises(BrokenError):
-        measure(metric, Gateway(establishes=30_000, forwards=3_000), most_seconds=seconds, repeat=1, **known)
+#: Rates that nothing passed: what is measured, and what the error advises.
+NOTHING: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
+    # Seen: 0 connections/s for 10 million of them, whose first trial took the minute of a quick measurement.
+    "no time to pass": ("connection-rate", {"establishes": 30_000, "forwards": 3_000}, {"most_seconds": 4}, TIME_HELPS),
+    "no time to pass with frames": (
+        "throughput",
+        {"establishes": 30_000, "forwards": 3_000},
+        {"connection_rate": 1e5, "most_seconds": 8},
+        TIME_HELPS,
+    ),
+    # Seen: a gateway lost 0 to 3 of 50,000 frames at any rate, and the error named only the next trial's length, or
+    # advised more time. Nor does that help with the connection rate that a throughput needs first.
+    "rare loss": ("connection-rate", {"rare_loss": 1.0}, {"most_seconds": 6}, LOSS_HELPS),
+    "rare loss of frames": ("throughput", {"rare_loss": 1.0}, {"most_seconds": 6}, LOSS_HELPS),
+    "overload": ("throughput", {"establishes": 30_000}, {"most_seconds": 4}, TIME_HELPS),
+    # It comes from above, with trials that grow longer: the first that is long enough to pass is among the last.
+    "MLRsearch": (
+        "throughput",
+        {"forwards": 300_000},
+        {"search": "mlrsearch", "connection_rate": 1e5, "most_seconds": 20},
+        TIME_HELPS,
+    ),
+    "a short trial that passed is no bound": (
+        "throughput",
+        {"forwards": 5e6},
+        {"connection_rate": 1e5, "most_seconds": 8},
+        TIME_HELPS,
+    ),
+    "nothing was found out": (
+        "throughput",
+        {"disturbed": 1.0},
+        {"connection_rate": 1e5, "trial_seconds": 50, "most_seconds": 60},
+        TIME_HELPS,
+    ),
+    "what is needed first": ("latency", {"establishes": 30_000}, {"most_seconds": 6}, TIME_HELPS),
+    "what is needed next": ("latency", {"establishes": 300_000, "forwards": 100_000}, {"most_seconds": 15}, TIME_HELPS),
+}
 
 
-def test_the_error_names_the_losses_that_sent_the_search_down(measure: _WithTime, golden: Golden) -> None:
-    """Seen: a gateway lost 0 to 3 of 50,000 frames at any rate, and the error named only the next trial's length."""
-    gateway = Gateway(rare_loss=1.0)
-    with golden.raises(BrokenError):
-        measure("connection-rate", gateway, most_seconds=6, repeat=1)
-
-
-def test_the_error_names_rare_loss_where_trials_lost_next_to_nothing(measure: _WithTime, golden: Golden) -> None:
-    """20,000 transactions, a loss of 1 in 100,000: the advice was more time, which does not help."""
-    with golden.raises(BrokenError):
-        measure("connection-rate", Gateway(rare_loss=1.0), most_seconds=6, repeat=1)
-    with pytest.raises(BrokenError) as overloaded:
-        measure("connection-rate", Gateway(establishes=30_000), most_seconds=4, repeat=1)
-    assert "loss-tolerance" not in str(overloaded.value)
-
-
-@pytest.mark.parametrize("metric", ["connection-rate", "throughput"])
-def test_more_time_is_not_advised_where_it_would_not_help(metric: str, measure: _WithTime) -> None:
-    """Nor of the connection rate that a throughput needs first."""
-    with pytest.raises(BrokenError, match="loss-tolerance") as rare:
-        measure(metric, Gateway(rare_loss=1.0), most_seconds=6, repeat=1)
-    assert "--most-seconds" not in str(rare.value)
-    with pytest.raises(BrokenError, match="--most-seconds") as overloaded:
-        measure(metric, Gateway(establishes=30_000), most_seconds=4, repeat=1)
-    assert "--loss-tolerance" not in str(overloaded.value)
+@pytest.mark.parametrize("why", NOTHING)
+def test_nobody_is_told_a_rate_where_nothing_had_the_time_to_pass(why: str, golden: Golden) -> None:
+    metric, device, asked, advice = NOTHING[why]
+    gateway = Gateway(**device)
+    with golden.raises(BrokenError) as ended:
+        measure(metric, gateway, repeat=1, **asked)
+    assert gateway.clock() <= asked["most_seconds"]
+    for each in (TIME_HELPS, LOSS_HELPS):
+        assert (each in str(ended.value)) == (each == advice)
 
 
 def attempts(*trials: tuple[float, int]) -> list[Attempt]:
@@ -150,103 +168,47 @@ def test_an_overload_or_too_few_trials_are_no_rare_loss(trials: list[tuple[float
     assert "loss-tolerance" not in error
 
 
-def test_the_binary_search_of_the_throughput_ends_with_its_bounds(measure: _WithTime) -> None:
-    gateway = Gateway(forwards=300_000)
-    result = measure("throughput", gateway, connection_rate=1e5, most_seconds=20, repeat=1)
-    (one,) = result.measurements
-    assert gateway.clock() <= 20
-    assert one.upper is not None
-    assert 0 < one.value <= 300_000 < one.upper
-    assert one.limited_by == TIME
-    assert "undecided" in doubts(result)
-    assert one.trials[Verdict.PASS] + one.trials[Verdict.FAIL] == len(gateway.plans)
-
-
-def test_mlrsearch_ends_with_what_failed(measure: _WithTime, golden: Golden) -> None:
-    """It comes from above, with trials that grow longer: the first that is long enough to pass is among the last."""
-    gateway = Gateway(forwards=300_000)
-    with golden.raises(BrokenError):
-        measure("throughput", gateway, search="mlrsearch", connection_rate=1e5, most_seconds=20, repeat=1)
-    assert gateway.clock() <= 20
-
-
-def test_a_load_that_passed_and_none_that_failed_is_a_lower_bound(measure: _WithTime) -> None:
-    result = measure("connection-rate", Gateway(establishes=5e6), most_seconds=2.2, repeat=1)
-    (one,) = result.measurements
-    assert (one.upper, one.limited_by) == (None, TIME)
-    assert 50_000 <= one.value < 5e6
-    assert f"above {number(one.value)} connections/s" in doubts(result)["undecided"]
-
-
-def test_bounds_that_are_near_enough_stand_though_they_were_not_confirmed(measure: _WithTime, golden: Golden) -> None:
+def test_bounds_that_are_near_enough_stand_though_they_were_not_confirmed(golden: Golden) -> None:
     gateway = Gateway(establishes=250_000)
     measure("connection-rate", gateway, repeat=1, confirm=False)
-    again = Gateway(establishes=250_000)
-    result = measure("connection-rate", again, repeat=1, most_seconds=gateway.clock() + 0.1)
+    result = measure("connection-rate", Gateway(establishes=250_000), repeat=1, most_seconds=gateway.clock() + 0.1)
     assert result.limited_by == "device"
     assert result.summary.median == pytest.approx(250_000, rel=0.011)
     golden(doubts(result)["time used up"])
 
 
-def test_a_repetition_that_was_cut_off_does_not_move_the_median(measure: _WithTime, golden: Golden) -> None:
-    whole = Gateway(establishes=250_000)
+def test_a_repetition_that_was_cut_off_does_not_move_the_median(golden: Golden) -> None:
+    whole, seen = Gateway(establishes=250_000), Gateway(establishes=250_000)
     measure("connection-rate", whole, repeat=1)
-    gateway = Gateway(establishes=250_000)
-    result = measure("connection-rate", gateway, repeat=5, most_seconds=whole.clock() * 1.2)
-    assert len(result.measurements) == 1
-    assert result.limited_by == "device"
+    result = measure("connection-rate", seen, repeat=5, most_seconds=whole.clock() * 1.2)
+    assert (len(result.measurements), result.limited_by) == (1, "device")
     golden(doubts(result)["time used up"])
 
 
-def test_points_of_a_series_that_were_left_out_are_named(measure: _WithTime, golden: Golden) -> None:
-    gateway = Gateway()
-    result = measure("latency", gateway, connection_rate=1e6, throughput_rate=1e5, most_seconds=6, repeat=1)
-    assert [row["load_percent"] for row in result.measurements[0].series] == [100, 90]
+@pytest.mark.parametrize(
+    ("metric", "device", "asked", "points"),
+    [
+        ("latency", {}, {"connection_rate": 1e6, "throughput_rate": 1e5, "most_seconds": 6}, [100, 90]),
+        (
+            "frame-loss",
+            {"forwards": 100_000},
+            {"connection_rate": 1e6, "full_rate": 1e6, "most_seconds": 10},
+            [100, 90, 80, 70],
+        ),
+    ],
+)
+def test_points_of_a_series_that_were_left_out_are_named(
+    metric: str, device: dict[str, Any], asked: dict[str, Any], points: list[int], golden: Golden
+) -> None:
+    result = measure(metric, Gateway(**device), repeat=1, **asked)
+    column = "load_percent" if metric == "latency" else "offered_percent"
+    assert [row[column] for row in result.measurements[0].series] == points
     golden(doubts(result)["time used up"])
-    gateway = Gateway(forwards=100_000)
-    result = measure("frame-loss", gateway, connection_rate=1e6, full_rate=1e6, most_seconds=10, repeat=1)
-    assert [row["offered_percent"] for row in result.measurements[0].series] == [100, 90, 80, 70]
-    golden(doubts(result)["time used up"])
-
-
-def test_a_metric_with_a_search_of_its_own_ends_with_its_bounds(measure: _WithTime, golden: Golden) -> None:
-    gateway = Gateway(table_size=30_000)
-    result = measure("table-capacity", gateway, most_seconds=2.0)
-    (one,) = result.measurements
-    assert gateway.clock() <= 2.0
-    assert one.upper is not None
-    assert one.value <= 30_000 < one.upper
-    assert one.limited_by == TIME
-    assert sum(one.trials.values()) == len(gateway.plans)
-    golden(doubts(result)["undecided"])
-
-
-def test_a_short_trial_that_passed_is_no_bound(measure: _WithTime) -> None:
-    with pytest.raises(BrokenError, match=r"^throughput: no result"):
-        measure("throughput", Gateway(forwards=5e6), connection_rate=1e5, most_seconds=8, repeat=1)
-
-
-def test_a_measurement_in_which_nothing_was_found_out_says_so(measure: _WithTime, golden: Golden) -> None:
-    gateway = Gateway(disturbed=1.0)
-    with golden.raises(BrokenError):
-        measure("throughput", gateway, connection_rate=1e5, trial_seconds=50, most_seconds=60, repeat=1)
-    assert gateway.clock() <= 60
-
-
-def test_what_is_needed_first_shares_the_time(measure: _WithTime, golden: Golden) -> None:
-    gateway = Gateway(establishes=30_000)
-    with golden.raises(BrokenError):
-        measure("latency", gateway, most_seconds=6)
-    assert gateway.clock() <= 6
-    gateway = Gateway(establishes=300_000, forwards=100_000)
-    with golden.raises(BrokenError):
-        measure("latency", gateway, most_seconds=15)
-    assert gateway.clock() <= 15
 
 
 @pytest.mark.parametrize("metric", sorted(procedures()))
 @pytest.mark.parametrize("disturbed", [0.0, 0.8, 1.0])
-def test_quick_is_over_in_a_minute_whatever_the_device(measure: _WithTime, metric: str, disturbed: float) -> None:
+def test_quick_is_over_in_a_minute_whatever_the_device(metric: str, disturbed: float) -> None:
     """Of this slow device latency took 1,383 s, 5,110 s with 80 % of its trials INVALID, 17,842 s with all of them."""
     gateway = Gateway(establishes=2_000, forwards=3_000, disturbed=disturbed, abilities=frozenset(Ability))
     if get(metric).settings(connections=N, placement="isolated").needs():
@@ -257,12 +219,10 @@ def test_quick_is_over_in_a_minute_whatever_the_device(measure: _WithTime, metri
     assert gateway.clock() <= 60
 
 
-def test_the_likely_time_is_said_at_the_start_and_not_the_longest(measure: _WithTime, golden: Golden) -> None:
-    measure("connection-rate", Gateway(establishes=250_000), most_seconds=60, repeat=1)
+def test_the_likely_time_is_said_at_the_start_and_not_the_longest(golden: Golden) -> None:
     text = io.StringIO()
     with ProgressDisplay(Console(file=text, width=200), likely="4 to 10 s") as display:
-        for event in measure.events:
-            display.event(event)
+        measure("connection-rate", Gateway(establishes=250_000), display.event, most_seconds=60, repeat=1)
     golden(text.getvalue())
 
 
@@ -339,27 +299,27 @@ def test_a_trial_that_outlasts_the_time_out_ends_the_search_with_what_is_known(g
         measure(_Forgetful(establishes=1e3, forgets_after=10.0), 100_000)
 
 
+def failed(load: float, **outcome: Any) -> Attempt:
+    return Attempt(load, short=False, outcome=make_outcome("FAIL", "lost", **outcome))
+
+
+def ended(*every: Attempt, unit: str = "frames/s") -> TimeUpError:
+    """The error after these attempts, of which the first was at the lowest load."""
+    return nothing_passed(every[0].load, unit, list(every), TimeUpError("end"))
+
+
 def test_frames_to_connections_that_were_not_opened_are_lost_frames_of_all_that_were_due(golden: Golden) -> None:
     """60,000 of 40,000 frames were said to be lost."""
-    down = make_counts(100_000, 40_000, 40_000, unopened=60_000)
-    outcome = make_outcome("FAIL", "lost", phase2={Direction.RESPONDER: down})
-    golden(str(nothing_passed(1000.0, "frames/s", [Attempt(1000.0, short=False, outcome=outcome)], TimeUpError("end"))))
-    few = make_counts(1000, 999, 999, unopened=1)
-    attempts = [
-        Attempt(load, short=False, outcome=make_outcome("FAIL", "lost", phase2={Direction.RESPONDER: few}))
-        for load in (1.0, 2.0, 4.0)
-    ]
-    assert "rare loss" in str(nothing_passed(1.0, "frames/s", attempts, TimeUpError("end")))
+    down = {Direction.RESPONDER: make_counts(100_000, 40_000, 40_000, unopened=60_000)}
+    golden(str(ended(failed(1000.0, phase2=down))))
+    few = {Direction.RESPONDER: make_counts(1000, 999, 999, unopened=1)}
+    assert "rare loss" in str(ended(*(failed(load, phase2=few) for load in (1.0, 2.0, 4.0))))
 
 
 def test_the_error_says_what_changes_a_rare_loss_of_a_known_cause(golden: Golden) -> None:
     counts = make_counts(20_000, 20_000, 19_999)
     cause = Cause("checksum", "seen", hop="out", remedy="--zero-checksum accept", frames=1, lost=1)
-    attempts = [
-        Attempt(load, short=False, outcome=make_outcome("FAIL", "lost", phase1=counts, cause=cause))
-        for load in (1000.0, 2000.0, 4000.0)
-    ]
-    golden(str(nothing_passed(1000.0, "frames/s", attempts, TimeUpError("end"))))
+    golden(str(ended(*(failed(load, phase1=counts, cause=cause) for load in (1000.0, 2000.0, 4000.0)))))
 
 
 def test_more_time_is_not_advised_where_the_slowest_trial_failed_for_a_cause_that_no_rate_changes(
@@ -368,16 +328,11 @@ def test_more_time_is_not_advised_where_the_slowest_trial_failed_for_a_cause_tha
     """Seen of Open vSwitch: it found no free port for 1 % of 200,000 connections, and fast trials overloaded it."""
     ports = Cause("port pool", "seen", hop="gateway", remedy="more outside ports", frames=200, lost=200)
     process = Cause("process", "seen", hop="gateway", remedy="a lower rate", frames=9_000, lost=9_000)
-    seen = [
-        Attempt(load, short=False, outcome=make_outcome("FAIL", "lost", phase1=counts, cause=cause))
-        for load, counts, cause in (
-            (1000.0, make_counts(20_000, 20_000, 19_800), ports),
-            (9000.0, make_counts(20_000, 20_000, 11_000), process),
-        )
-    ]
-    error = nothing_passed(1000.0, "connections/s", seen, TimeUpError("end"))
+    slow = failed(1000.0, phase1=make_counts(20_000, 20_000, 19_800), cause=ports)
+    fast = failed(9000.0, phase1=make_counts(20_000, 20_000, 11_000), cause=process)
+    error = ended(slow, fast, unit="connections/s")
     golden(str(error))
     assert not error.remedy
     assert ports.remedy in str(error)
     # An overload has another answer at a lower rate.
-    assert "--most-seconds" in nothing_passed(9000.0, "connections/s", seen[1:], TimeUpError("end")).remedy
+    assert TIME_HELPS in ended(fast, unit="connections/s").remedy

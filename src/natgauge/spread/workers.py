@@ -22,7 +22,7 @@ from natgauge.spread import resources
 from natgauge.spread.resources import Resources
 from natgauge.spread.worker import Made, RepetitionTask, WorkerMachine, look, measure
 from natgauge.system_errors import in_a_line
-from natgauge.version import VERSION
+from natgauge.version import exact_version
 
 _CONNECT_SECONDS: Final = 5.0
 #: A scheduler that takes longer to answer is gone.
@@ -119,8 +119,8 @@ class Workers:
             )
         versions: Any = self.client.get_versions
         answers = self._ask(versions)
-        here = {**answers["client"]["packages"], "natgauge": VERSION}
-        sides = {"the scheduler": {**answers["scheduler"]["packages"], "natgauge": VERSION}}
+        here = {**answers["client"]["packages"], "natgauge": exact_version()}
+        sides = {"the scheduler": {**answers["scheduler"]["packages"], "natgauge": exact_version()}}
         for address, worker in workers.items():
             packages = answers["workers"].get(address, answers["client"])["packages"]
             own = resources.version_of(worker["resources"])

@@ -62,7 +62,7 @@ REPEATED: Final = {
     "stability of a device that gets worse": "two minutes; `stability` has a trend and a first failure in two seconds",
     "loss beside stalls": "truth/test_stalls.py has loss at every rate beside stalls",
     "core burnt during a latency trial": "simulated devices of unit/test_procedure_timed.py have such stalls",
-    "two versions in a series": "simulated devices of unit/test_mixed_series.py change their versions",
+    "two versions in a series": "simulated devices of unit/test_campaign_resumed.py change their versions",
     "loss of every fifth syn": "another segment of the handshake than that of `loss of every fifth ack`",
     "loss of every fifth syn-ack": "another segment of the handshake than that of `loss of every fifth ack`",
     "leak of SYNs": "`leak` has frames that are not translated; test_audit.py has leaks of TCP",

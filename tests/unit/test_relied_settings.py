@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A global setting that somebody changes while a gateway relies on it: each reading after a trial finds it."""
+"""Settings of the whole machine: whoever changes one that a gateway relies on is found, between labs it is kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory
 
-from natgauge.host.settings import LocalSetting
+from natgauge.errors import HostError
+from natgauge.host.settings import LocalSetting, reliance_kept
 
 
 class Shared(Memory):
@@ -76,4 +77,66 @@ def test_another_gateway_of_this_process_may_raise_it(setting: LocalSetting, pat
     second = LocalSetting("table_size", [path], memory=Memory)
     Context().run(second.write, 4000)
     assert setting.found_changed() == second.found_changed() == ""
+    second.release()
+
+
+# A process that makes one lab after the other keeps its locks of the machine's settings between them.
+
+
+def knob(path: Path) -> LocalSetting:
+    """As each gateway has one of its own; a lock of one is in the way of all others."""
+    return LocalSetting("table_size", [path], memory=Memory)
+
+
+@pytest.mark.parametrize("value", [2000, 500])
+def test_between_two_labs_nobody_else_lowers_what_the_next_one_relies_on(
+    path: Path, value: int, golden: Golden
+) -> None:
+    """Seen: another natgauge took a setting while the labs of a round were made again, and the comparison ended."""
+    with reliance_kept():
+        first = knob(path)
+        first.write(value)
+        first.release()
+        path.write_text("1000")
+        other = knob(path)
+        # Another process has no part in what this one keeps.
+        with golden.raises(HostError):
+            elsewhere(other, 100)
+        second = knob(path)
+        second.write(value)
+        assert second.read() == value
+        second.release()
+    third = knob(path)
+    third.write(100)
+    third.release()
+    assert path.read_text() == "100"
+
+
+def elsewhere(other: LocalSetting, value: int) -> None:
+    """Write in a context of its own, as another process would."""
+    Context().run(other.write, value)
+
+
+def test_several_gateways_rely_on_one_setting_in_round_after_round(path: Path) -> None:
+    with reliance_kept(), reliance_kept():
+        for _ in range(3):
+            gateways = [knob(path) for _ in range(3)]
+            gateways[0].write(2000)
+            for gateway in gateways[1:]:
+                gateway.rely()
+            for gateway in reversed(gateways):
+                gateway.release()
+            with pytest.raises(HostError, match="relies on it"):
+                elsewhere(knob(path), 100)
+    lowered = knob(path)
+    lowered.write(100)
+    lowered.release()
+
+
+def test_without_labs_that_follow_the_lock_ends_with_the_gateway(path: Path) -> None:
+    first = knob(path)
+    first.write(2000)
+    first.release()
+    second = knob(path)
+    second.write(100)
     second.release()
