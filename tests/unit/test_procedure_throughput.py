@@ -9,17 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import simulated_lab
-from tests.plans import PlanOfTrial
 from tests.simulated_lab import Measured
 from tests.unit.counted import change_counts, change_trial
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
+import natgauge
 from natgauge.errors import BrokenError, UsageError
-from natgauge.procedures.kit.measure.phase1 import safely_below
-from natgauge.trial.question import ask
-from natgauge.trials import Phase2Plan
-from natgauge.words import Verdict
 
 N = 10_000
 
@@ -203,14 +199,3 @@ def test_sizes_of_frames_that_nobody_sends_are_refused_in_one_line(metric: str, 
     assert ask(metric, "nftables-nat44", {"directions": "down", **sizes})
 
 
-def test_failures_that_chance_scatters_slow_phase_1_down_to_a_bound() -> None:
-    """A device that loses one opening in a million halved the rate of phase 1 until the time was used up."""
-    phase2 = Phase2Plan(initiator_rate=1000.0, responder_rate=1000.0, seconds=0.1)
-    plan = PlanOfTrial(connections=1000, phase1_rate=100.0, phase2=phase2)
-    failed, passed = Gateway(establishes=1).measure(plan), Gateway().measure(plan)
-    preparation = safely_below(64_000.0)
-    for _ in range(20):
-        assert preparation.judge(failed).verdict is Verdict.INVALID
-        assert preparation.judge(passed).verdict is Verdict.PASS
-        assert not preparation.hopeless
-    assert preparation.rate == 32_000 / 2**4
