@@ -134,9 +134,7 @@ def test_noise_rare_loss_and_disturbances_leave_the_answer_near_the_cliff(seed: 
 
 def test_a_full_table_is_named_as_the_limit_whether_it_refuses_or_evicts() -> None:
     """All frames are forwarded, yet connections are missing: RFC 9693 section 4.6's assumption does not hold."""
-    refusing, evicting = (
-        measure(Gateway(table_size=65_536, when_full=when_full)) for when_full in ("refuse", "evict")
-    )
+    refusing, evicting = (measure(Gateway(table_size=65_536, when_full=when_full)) for when_full in ("refuse", "evict"))
     assert (refusing.median, refusing.limited_by) == (evicting.median, evicting.limited_by) == (0, "table")
     assert len(refusing.repetitions[0].attempts) <= 5
     assert all(attempt.outcome.phase1.lost == 0 for attempt in evicting.repetitions[0].attempts)
