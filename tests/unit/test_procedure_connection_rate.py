@@ -25,7 +25,7 @@ SPACE = {"source_ports": "1024-51023", "destination_ports": "1-2"}
 #: Longest wait of a frame in a queue, in s, where the user gives none.
 LONGEST_WAIT_SECONDS = 0.02
 #: Where these ask each connection at 0.8 of the rate, the way back is too slow (Figure 11 of the scalability draft).
-SLOW_WAY_BACK = {"establishes": 478_417, "forwards": 1e7, "forwards_down": 258_000}
+SLOW_WAY_BACK: Any = {"establishes": 478_417, "forwards": 1e7, "forwards_down": 258_000}
 
 
 def measured(metric: str, truth: Gateway | None = None, /, **others: Any) -> Measured:
