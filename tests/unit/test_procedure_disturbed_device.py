@@ -28,11 +28,11 @@ def measured(metric: str, truth: Gateway | None = None, /, **others: Any) -> Mea
     return simulated_lab.measure(metric, truth, **given)
 
 
-def burst(truth: Gateway, **others: Any) -> Measured:
+def burst(truth: Gateway, **others: Any) -> Any:
     return measured("back-to-back", truth, **{"burst_rate": 1e6, **others})
 
 
-def recover(truth: Gateway, **others: Any) -> Measured:
+def recover(truth: Gateway, **others: Any) -> Any:
     return measured("system-recovery", truth, **others)
 
 

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import pytest
 from tests import simulated_lab
-from tests.simulated_lab import Measured
 from tests.unit.counted import change_counts, change_trial, make_cpu, make_stall
 from tests.unit.simulated import Gateway
 
@@ -23,12 +22,12 @@ AT = 2.0
 GAP: Final = 1000 / 150_000
 
 
-def reset(truth: Gateway, **others: Any) -> Measured:
+def reset(truth: Gateway, **others: Any) -> Any:
     given = {"connections": 1000, "connection_rate": 1e5, "throughput_rate": 3e5, "before_seconds": AT, **others}
     return simulated_lab.measure("reset", truth, **given)
 
 
-def fail_over(truth: Gateway, **others: Any) -> Measured:
+def fail_over(truth: Gateway, **others: Any) -> Any:
     return reset(truth, reset_kind="failover", reset_command="true", **others)
 
 
