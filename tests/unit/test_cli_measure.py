@@ -346,6 +346,7 @@ def test_a_result_that_the_users_own_ranges_limited_asks_for_more_of_them_and_no
     said = verdict(record.model_copy(update={"limited_by": "ranges"}))
     assert "forwards at least" in said
     assert "Bottleneck: the ranges of the measurement, not the device." in said
+    assert "cores" not in said
 
 
 def test_without_a_terminal_a_question_refused_before_any_trial_leaves_one_line_alone(
