@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.plans import OneTrial, PlanOfTrial
+from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
-from tests.unit.made_settings import settings_of
+from tests.unit.made_settings import alone, settings_of
 from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import FakeTable, measurer
 from tests.unit.test_recording import result, settings
@@ -24,18 +24,6 @@ from natgauge.trials import Phase2Plan
 
 #: Metrics over standing connections.
 READERS = [name for name, one in procedures().items() if issubclass(one.settings, Phase2Settings)]
-
-
-class Seen(Gateway):
-    """Keeps the plans of all trials."""
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self.plans: list[PlanOfTrial] = []
-
-    def measure(self, plan: PlanOfTrial) -> OneTrial:
-        self.plans.append(plan)
-        return super().measure(plan)
 
 
 def make(metric: str, **asked: object) -> Any:
@@ -66,8 +54,8 @@ def test_frames_that_are_not_under_test_would_take_turns_of_the_table(metric: st
 
 
 def test_what_is_measured_first_reads_in_the_same_order() -> None:
-    gateway = Seen(forwards=300_000)
-    get("latency").measure(gateway, make("latency", reading_order="increasing", repeat=1))
+    gateway = Gateway(forwards=300_000)
+    alone("latency", gateway, reading_order="increasing")
     assert {plan.phase2.reading_order for plan in gateway.plans if plan.phase2} == {"increasing"}
 
 
