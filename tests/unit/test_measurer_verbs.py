@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from tests.plans import PlanOfTrial
@@ -27,6 +27,7 @@ from natgauge.trial.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabM
 from natgauge.trial.planned import Planned
 from natgauge.trial.question import ask
 from natgauge.trials import Direction, Phase2Plan
+from natgauge.words import TcpState
 
 
 class Played(FakeTable):
@@ -279,3 +280,35 @@ def test_a_device_that_did_not_outlive_slices_is_started_anew(breaks: bool) -> N
     subject.costs(ROUND)
     assert isinstance(subject.device, Gone)
     assert (subject.device.restarts, subject.collapsed) == (1, False)
+
+
+def test_each_state_has_a_time_out_of_its_own_or_none() -> None:
+    knobs = load("nftables-nat44").carrying("tcp").knobs
+    files = {
+        state: [path.rpartition("_timeout_")[2] for path in timeout.paths]
+        for state in get_args(TcpState)
+        if (timeout := knobs.in_state(state).udp_timeout) is not None
+    }
+    assert files == {
+        "established": ["established", "unacknowledged", "max_retrans"],
+        "half-open": ["syn_sent", "syn_recv"],
+        "fin": ["time_wait"],
+        "rst": ["close"],
+    }
+
+
+def test_queries_go_to_port_53_over_1600_connections_unless_told_otherwise() -> None:
+    cell = ask("resolution-rate", "nftables-nat44", {}).cell
+    assert (cell.traffic.destination_ports, cell.traffic.connections) == ("53", 1600)
+    own = ask("resolution-rate", "nftables-nat44", {"source_ports": "2000-2999"}).cell
+    assert (own.traffic.destination_ports, own.traffic.connections) == ("53", None)
+    # The draft's number is the same for every technology: a customer has 2048 ports.
+    for gateway in ("map-t", "map-e", "lw4o6", "ds-lite", "464xlat-tayga"):
+        assert Bench(ask("resolution-rate", gateway, {}).cell).traffic.connections == 1600
+    smaller = ask("resolution-rate", "map-t", {"psid_length": 6}).cell
+    assert (smaller.traffic.destination_ports, smaller.traffic.connections) == ("53", None)
+    assert Bench(smaller).traffic.connections == 512
+    several = ask("resolution-rate", "map-t", {"psid_length": 6, "subscribers": 2}).cell
+    assert several.traffic.connections == 1600
+    other = ask("throughput", "nftables-nat44", {}).cell
+    assert (other.traffic.destination_ports, other.traffic.connections) == (None, None)

@@ -14,7 +14,6 @@ from tests.unit.counted import change_counts, change_trial, make_cpu, make_stall
 from tests.unit.made_settings import alone
 from tests.unit.simulated import Gateway
 
-from natgauge.analysis.contrast import spans
 from natgauge.errors import BrokenError
 
 #: A core that stood still.
@@ -345,6 +344,4 @@ def test_a_frame_that_is_lost_alone_is_not_the_end_of_a_recovery(
     assert found.median == pytest.approx(recovered)
     assert found.figure("lost_after_change_from_initiator") >= 1
     assert ("recovery_ms_lowest" in found.result.figures) == (highest is not None)
-    (span,) = spans(found.result)
-    assert span.lower == pytest.approx(recovered)
-    assert span.upper == pytest.approx(recovered if highest is None else highest)
+    assert found.span == pytest.approx((recovered, recovered if highest is None else highest))

@@ -14,7 +14,6 @@ from tests.unit.counted import change_counts, change_trial, make_cpu, make_stall
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError
-from natgauge.reports import answers
 
 #: Seconds of phase 2 before a restart.
 AT = 2.0
@@ -375,7 +374,7 @@ def test_the_connections_that_survive_a_failover_are_those_whose_downloads_go_on
     found = fail_over(failing_over(share), **choices)
     assert found.median == pytest.approx(100)
     assert found.figure("surviving_percent") == pytest.approx(share * 100, abs=0.01)
-    assert f"; {share * 100:g} % of the connections survive." in answers.one(found.result).text
+    assert f"; {share * 100:g} % of the connections survive." in found.answer
 
 
 def test_a_failover_without_a_known_share_still_has_its_outage() -> None:

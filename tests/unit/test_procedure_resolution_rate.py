@@ -14,8 +14,6 @@ from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.trial.bench import Bench
-from natgauge.trial.question import ask
 
 N = 1600
 
@@ -177,20 +175,3 @@ def test_queries_have_their_own_length() -> None:
     frames = [trial["request"]["frame"] for trial in found.trials]
     assert {(frame["size"], frame["side"]) for frame in frames if frame.get("query")} == {(114, "initiator")}
     assert any(frame.get("query") is None for frame in frames)
-
-
-def test_queries_go_to_port_53_over_1600_connections_unless_told_otherwise() -> None:
-    cell = ask("resolution-rate", "nftables-nat44", {}).cell
-    assert (cell.traffic.destination_ports, cell.traffic.connections) == ("53", 1600)
-    own = ask("resolution-rate", "nftables-nat44", {"source_ports": "2000-2999"}).cell
-    assert (own.traffic.destination_ports, own.traffic.connections) == ("53", None)
-    # The draft's number is the same for every technology: a customer has 2048 ports.
-    for gateway in ("map-t", "map-e", "lw4o6", "ds-lite", "464xlat-tayga"):
-        assert Bench(ask("resolution-rate", gateway, {}).cell).traffic.connections == 1600
-    smaller = ask("resolution-rate", "map-t", {"psid_length": 6}).cell
-    assert (smaller.traffic.destination_ports, smaller.traffic.connections) == ("53", None)
-    assert Bench(smaller).traffic.connections == 512
-    several = ask("resolution-rate", "map-t", {"psid_length": 6, "subscribers": 2}).cell
-    assert several.traffic.connections == 1600
-    other = ask("throughput", "nftables-nat44", {}).cell
-    assert (other.traffic.destination_ports, other.traffic.connections) == (None, None)

@@ -10,13 +10,10 @@ import pytest
 from tests import simulated_lab
 from tests.simulated_lab import Measured
 from tests.unit.golden import Golden
-from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 from tests.unit.test_procedure_connection_rate import Observed
 
-from natgauge.analysis.contrast import Span, spans
 from natgauge.errors import BrokenError, UsageError
-from natgauge.records.measurement import Result
 
 N = 1000
 #: 100 periods of 1 s at half of the throughput.
@@ -210,10 +207,9 @@ def test_invalid_periods_may_have_failed_or_passed_in_the_range_of_a_repetition(
     def half_late(gateway: Gateway, period: int) -> None:
         gateway.sender_lag = 0.01 if period % 2 else 0.0
 
-    (one,) = measure(half_late, loses_in=frozenset(range(3, 23, 2))).repetitions
+    found = measured(half_late, loses_in=frozenset(range(3, 23, 2)))
+    (one,) = found.result.repetitions
     assert (one.value, one.upper) == (20, 60)
     ends = {name: value for name, value in one.figures.items() if name.startswith("failed_percent")}
     assert sorted(ends.values()) == [10, 60]
-    document = made([20.0], metric="stability", unit="%", figures=ends).document()
-    document["repetitions"][0] |= {"upper": 60.0}
-    assert spans(Result.from_document(document)) == [Span(10, 60)]
+    assert found.span == (10, 60)

@@ -5,24 +5,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, get_args
+import re
+from typing import Any
 
 import pytest
 from tests import simulated_lab
 from tests.simulated_lab import Measured
 from tests.unit.golden import Golden
-from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 import natgauge
-from natgauge.analysis.contrast import is_searched
 from natgauge.errors import BrokenError, UsageError
-from natgauge.gateways.recipe import load
-from natgauge.reports import answers
-from natgauge.reports.doubtful import bottleneck
-from natgauge.reports.rows import rows
-from natgauge.reports.text import verdict
-from natgauge.words import TcpState
 
 N = 400_000
 
@@ -109,57 +102,28 @@ def test_closing_and_other_states_are_of_tcp(golden: Golden) -> None:
     for metric, settings in (("tear-down-rate", {"tear_down_by": "rst"}), ("expiry", {"state": "fin"})):
         with golden.raises(UsageError):
             natgauge.measure(metric, "nftables-nat44", transport="icmp", **settings)  # type: ignore[arg-type]
-
-
-def test_each_state_has_a_time_out_of_its_own_or_none(golden: Golden) -> None:
-    knobs = load("nftables-nat44").carrying("tcp").knobs
-    files = {
-        state: [path.rpartition("_timeout_")[2] for path in timeout.paths]
-        for state in get_args(TcpState)
-        if (timeout := knobs.in_state(state).udp_timeout) is not None
-    }
-    assert files == {
-        "established": ["established", "unacknowledged", "max_retrans"],
-        "half-open": ["syn_sent", "syn_recv"],
-        "fin": ["time_wait"],
-        "rst": ["close"],
-    }
+    # A state that has no time-out of its own.
     with golden.raises(UsageError):
         natgauge.measure("expiry", "vpp-nat64", transport="tcp", udp_timeout=5, state="half-open")
 
 
-def printed(result: Any) -> dict[str, list[str]]:
-    return {row.label: row.printed for row in rows([result])}
-
-
 def test_experiments_are_the_deletions_that_were_timed_and_their_command_has_no_error_of_a_search() -> None:
-    result = measure(emptying(0.015, 0.016, 0.017), repeat=3, sample=2)
-    assert result.figures["full_seconds"].count == 6
-    assert result.figures["difference_seconds"].count == 3
-    assert printed(result)["number of experiments"] == ["6"]
-    assert result.parameters.settings.keys().isdisjoint({"error", "loss_verifications", "confirm"})
-    assert "no rate failed" not in verdict(result)
-    assert not is_searched(result)
-    # The time ended before the other deletions.
-    cut = made(
-        [1e6],
-        metric="tear-down-rate",
-        unit="connections/s",
-        figures={"full_seconds": [0.2, 0.3, 0.25, 0.2]},
-        parameters={"sample": 10, "repeat": 1},
-    )
-    told = printed(cut)
-    assert (told["number of experiments"], told["experiments planned"]) == (["4"], ["10"])
+    found = measured("tear-down-rate", emptying(0.015, 0.016, 0.017), repeat=3, sample=2)
+    assert found.result.figures["full_seconds"].count == 6
+    assert found.result.figures["difference_seconds"].count == 3
+    assert re.search(r"^number of experiments +6$", found.said, re.MULTILINE)
+    assert found.result.parameters.settings.keys().isdisjoint({"error", "loss_verifications", "confirm"})
+    assert "no rate failed" not in found.said
 
 
 def test_a_search_for_the_rate_of_closing_segments_is_one_experiment() -> None:
     """RFC 9693 section 6: searches for the rate of FINs were printed as 10 experiments each."""
-    closing = measure(Gateway(forwards=1e9), tear_down_by="rst", transport="tcp", repeat=3)
-    assert printed(closing)["number of experiments"] == ["3"]
-    assert "sample" not in closing.parameters.settings
+    closing = measured("tear-down-rate", Gateway(forwards=1e9), tear_down_by="rst", transport="tcp", repeat=3)
+    assert re.search(r"^number of experiments +3$", closing.said, re.MULTILINE)
+    assert "sample" not in closing.result.parameters.settings
     # One that a tester ended is a search of which nothing failed.
     assert closing.limited_by == "tester"
-    assert "; no rate failed" in verdict(closing)
+    assert "; no rate failed" in closing.said
 
 
 def test_connections_that_stay_are_no_tear_down(golden: Golden) -> None:
@@ -178,7 +142,8 @@ def test_a_phase_1_that_fails_is_repeated_more_slowly() -> None:
 def test_the_expiry_rate_is_the_slope_of_the_count_between_those_that_its_readings_allow(
     rate: float, bounds: tuple[float, float]
 ) -> None:
-    result = expire(expiring(rate))
+    found = measured("expiry", expiring(rate))
+    result = found.result
     assert result.median == pytest.approx(rate, rel=0.001 if rate == 1e5 else 0.01)
     least, most = (result.figures[f"rate_{end}"].median for end in ("lowest", "highest"))
     assert bounds[0] < least < rate < most < bounds[1]
@@ -186,7 +151,7 @@ def test_the_expiry_rate_is_the_slope_of_the_count_between_those_that_its_readin
     assert result.figures["first_tenth_seconds"].median == pytest.approx(10 + 0.1 * N / rate, abs=0.01)
     assert result.figures["watched_seconds"].median == pytest.approx(10 + N / rate, abs=0.11)
     # 15.45 to 15.48 connections/s "in another run" were 7,669 8 minutes later: the table's sweep fell elsewhere.
-    assert "in another run" not in answers.one(result).text
+    assert "in another run" not in found.answer
 
 
 @pytest.mark.parametrize("rate", [4e6, 1e9])
@@ -198,10 +163,10 @@ def test_a_fall_between_readings_is_at_least_so_fast(rate: float) -> None:
     # Cores of the tester help nothing: the readings are too far apart.
     assert "between readings" in found.words()
     assert "tester limited" not in found.words()
-    said = answers.one(found.result).text
+    said = found.answer
     assert said.startswith("simulated lets at least ")
     assert "(doubtful)" not in said
-    assert bottleneck(found.result) == "the time between two readings of the count, not the device"
+    assert "the time between two readings of the count, not the device" in found.said
 
 
 @pytest.mark.parametrize(
@@ -217,11 +182,11 @@ def test_exact_timers_expire_as_fast_as_the_tester_opened(state: Any, share: flo
     assert found.median == pytest.approx(share * 1e4, rel=0.01)
     assert ("as fast as opened" in found.words()) == is_testers
     assert ("rate_highest" in found.result.figures) != is_testers
-    assert answers.one(found.result).text.startswith("simulated lets at least ") == is_testers
+    assert found.answer.startswith("simulated lets at least ") == is_testers
 
 
 def test_several_repetitions_of_expiry_say_what_another_run_will_have() -> None:
-    assert "in another run" in answers.one(expire(expiring(), repeat=3)).text
+    assert "in another run" in measured("expiry", expiring(), repeat=3).answer
 
 
 @pytest.mark.parametrize(

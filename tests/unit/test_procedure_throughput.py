@@ -226,7 +226,9 @@ RINGS = (512, 2_048, 16_384, 100_000)
 
 def assert_no_higher_than_told(result: Result, truth: float) -> None:
     """A result says by how much it may be too high; where it says nothing, that is its error."""
-    most = result.number("frame_timeout_seconds") / result.figures["trial_seconds"].median
+    limit = result.number("frame_timeout_seconds")
+    assert limit is not None
+    most = limit / result.figures["trial_seconds"].median
     noted = re.findall(r"may be too high by up to ([\d.]+) %", str(result.notes))
     assert [float(each) for each in noted] == [pytest.approx(100 * most, rel=0.005)] * len(noted)
     assert bool(noted) is ("queues" in {doubt.word for doubt in result.doubts}) is (most > 0.01)

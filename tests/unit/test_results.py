@@ -505,3 +505,15 @@ def test_each_further_figure_is_a_summary_over_the_repetitions_that_have_it() ->
     assert (found["C"].mean, found["C"].standard_deviation) == (20, 10)
     # No trial was run with 0.6.
     assert (found["alpha"].median, found["alpha"].count) == (0.4, 2)
+
+
+def test_experiments_that_the_time_left_out_were_planned_and_not_made() -> None:
+    cut = made(
+        [1e6],
+        metric="tear-down-rate",
+        unit="connections/s",
+        figures={"full_seconds": [0.2, 0.3, 0.25, 0.2]},
+        parameters={"sample": 10, "repeat": 1},
+    )
+    told = {row.label: row.printed for row in rows([cut])}
+    assert (told["number of experiments"], told["experiments planned"]) == (["4"], ["10"])
