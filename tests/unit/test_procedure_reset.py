@@ -130,6 +130,22 @@ def beside_stalls(outage: float, *stalls: float, at: float = 7.0, cores: int = 1
     return Gateway(forwards=3e5, alters=alters)
 
 
+def each_way(up: Gateway, down: Gateway) -> Gateway:
+    """Does to frames from inside what one gateway does, and to those from outside what another one does."""
+
+    def alters(number: int, trial: Any) -> Any:
+        assert up.alters is not None
+        assert down.alters is not None
+        if not trial.phase2:
+            return trial
+        from_inside, from_outside = up.alters(number, trial), down.alters(number, trial)
+        of_each = {"initiator": from_inside, "responder": from_outside}
+        phase2 = {who: of_each[who].phase2[who] for who in trial.phase2}
+        return change_trial(trial, phase2=phase2, cpus=from_inside.counted.cpus)
+
+    return Gateway(forwards=3e5, alters=alters)
+
+
 #: 200 ms of silence, then connections came back one by one; a stall of the tester lasted longer, and lost nothing.
 HIDDEN: Final = stalled((1.0, 1.5), lost_seconds=1.2, last_lost=4.2)
 
@@ -307,6 +323,8 @@ def test_an_outage_that_a_longer_silence_of_the_tester_hides_is_repeated() -> No
     [
         # An outage of 3 ms was told as one of 12 ms, that of a stall of the host 5 s later.
         *((beside_stalls(0.003, lost, lost, -1), 3, "device", 3) for lost in (0.012, 0.006, 0.001)),
+        # Of one direction alone, too.
+        (each_way(beside_stalls(0.003, 0.012, 0.012, -1), beside_stalls(0.003, -1)), 3, "device", 3),
         (beside_stalls(0.003, 0.012), 11, "host", 12),
         # The restart itself keeps the device's cores busy; and a long outage is none of a short stall.
         *((beside_stalls(1.5, 0.0, at=begins), 1, "device", 1500) for begins in (2.05, 3.0)),
@@ -334,14 +352,7 @@ def test_only_stalls_that_may_explain_an_outage_repeat_a_reset(
     ],
 )
 def test_a_direction_that_was_not_interrupted_has_the_longest_outage_that_it_allows(own: Gateway, said: str) -> None:
-    def alters(_number: int, trial: Any) -> Any:
-        streams = {}
-        for who, gateway in zip(trial.phase2, (restarting(0.5, 0.5), own), strict=True):
-            assert gateway.alters is not None
-            streams[who] = gateway.alters(0, trial).phase2[who]
-        return change_trial(trial, phase2=streams)
-
-    found = reset(Gateway(forwards=3e5, alters=alters))
+    found = reset(each_way(restarting(0.5, 0.5), own))
     assert found.median == pytest.approx(500)
     assert found.figure("silence_ms_from_responder") == 0
     assert found.notes(said)
