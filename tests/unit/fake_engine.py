@@ -62,7 +62,8 @@ class FakeEngine:
         phase2_ends: phase 2 lasts until this happens; None = no time at all.
         answered: happens when it has an answer.
         requests: what it was asked, in order.
-        dead: no frame comes back; `dead_since`: from which request on, counted from 0, beside that phase 2 takes no time.
+        dead: no frame comes back.
+        dead_since: the number of requests after which it is dead, and phase 2 takes no time.
         clock: its own time, in seconds, in each line.
     """
 
