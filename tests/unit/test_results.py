@@ -216,6 +216,8 @@ def words(result: Result) -> list[str]:
         ([100.0, 95.5], {"error": 3.0}, None),
         ([103.0, 100.0, 97.5], {"error": 3.0}, "wide spread"),
         ([100.0, 94.0], {}, "wide spread"),
+        # Little, but more than the errors of their searches explain.
+        ([100.0, 97.0], {"error": 0.1}, "wide spread"),
         ([100.0, 106.0, 100.0], {}, "wide spread"),
         ([100.0, 93.0, 100.0], {}, "wide spread"),
         ([0.0, 0.0, 5.0], {}, "wide spread"),
