@@ -34,10 +34,12 @@ from tests.unit.simulated import TESTER_NS, Gateway
 
 import natgauge
 from natgauge import labs
+from natgauge.analysis.contrast import spans
 from natgauge.cli import audit as _audit_command  # noqa: F401 - has its options before there is this kind of lab
 from natgauge.cli import measure as measure_command
 from natgauge.host import machine
 from natgauge.procedures.kit.procedure import Procedure
+from natgauge.reports import answers, text
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.lab_measurer import LabMeasurer
 
@@ -97,9 +99,25 @@ class Measured:
         """Median of a further figure."""
         return float(self.document["figures"][name]["median"])
 
-    def notes(self, text: str) -> bool:
+    def notes(self, words: str) -> bool:
         """Whether a note or a doubt says this."""
-        return any(text in note["text"] for note in [*self.document["notes"], *self.document["doubts"]])
+        return any(words in note["text"] for note in [*self.document["notes"], *self.document["doubts"]])
+
+    @property
+    def answer(self) -> str:
+        """The sentence that answers the question."""
+        return answers.one(self.result).text
+
+    @property
+    def said(self) -> str:
+        """What the command line says of the result: its answer with all that it rests on, and the table."""
+        return f"{text.verdict(self.result)}\n{text.table([self.result])}"
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The ends between which the figure of the one repetition is."""
+        (span,) = spans(self.result)
+        return span.lower, span.upper
 
     def words(self) -> set[str]:
         """The words of all notes and doubts."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,11 +13,13 @@ from natgauge.agreement.generated import (
     Cpu,
     DelayCounts,
     LateDelay,
+    LostAfterStep,
     MessageCounts,
     Phase2Counts,
     PortCounters,
     Ports,
     Silence,
+    SizeCounts,
     Stall,
     StreamCounts,
     TrialRequest,
@@ -150,7 +152,10 @@ def make_stall(phase: Any, seconds: float) -> Stall:
 
 
 def make_counts(intended: int, offered: int, received: int, **others: Any) -> StreamCounts:
-    """Counts of a stream; names as in `StreamCounts`, but times are in seconds (`nominal_seconds`)."""
+    """Counts of a stream; names as in `StreamCounts`, but times are in seconds (`nominal_seconds`).
+
+    `sizes`: octets, frames made and received of each size; `lost_after_step`: frames and their latest times.
+    """
     return stream_of(**_named({"intended": intended, "offered": offered, "received": received, **others}))
 
 
@@ -176,6 +181,16 @@ def _named(given: dict[str, Any]) -> dict[str, Any]:
     return dict(_field(name, value) for name, value in given.items())
 
 
+#: Counts that are given as plain tuples.
+_MADE: Final[dict[str, Callable[[Any], Any]]] = {
+    "messages": list,
+    "sizes": lambda each: [
+        SizeCounts(octets=octets, made_frames=sent, received_frames=came) for octets, sent, came in each
+    ],
+    "lost_after_step": lambda lost: LostAfterStep(frames=lost[0], latest_ns=lost[1]),
+}
+
+
 def _field(name: str, value: Any) -> tuple[str, Any]:
     if name in {"intended", "offered", "received"}:
         return f"{name}_frames", value
@@ -183,8 +198,8 @@ def _field(name: str, value: Any) -> tuple[str, Any]:
         return f"{name.removesuffix('_seconds')}_ns", round(value * 1e9)
     if name == "longest_silence" and value is not None:
         return name, Silence(from_ns=round(value[0] * 1e9), to_ns=round(value[1] * 1e9))
-    if name == "messages":
-        return name, list(value)
+    if name in _MADE:
+        return name, _MADE[name](value)
     if name == "late_delays":
         return "late_delay", value and _late(value)
     return name, value

@@ -63,6 +63,7 @@ class FakeEngine:
         answered: happens when it has an answer.
         requests: what it was asked, in order.
         dead: no frame comes back.
+        dead_since: the number of requests after which it is dead, and phase 2 takes no time.
         clock: its own time, in seconds, in each line.
     """
 
@@ -79,11 +80,14 @@ class FakeEngine:
     answered: threading.Event = field(default_factory=threading.Event)
     requests: list[TrialRequest] = field(default_factory=list)
     dead: bool = False
+    dead_since: int | None = None
     clock: Callable[[], float] = time.monotonic
 
     def __call__(
         self, request: TrialRequest, progress: Callable[[Progress], None] | None = None, *_others: object
     ) -> TrialResult:
+        if self.dead_since is not None and len(self.requests) >= self.dead_since:
+            self.dead, self.phase2_ends = True, None
         self.requests.append(request)
         tell = progress if progress is not None else quiet
         phase1 = None

@@ -1,14 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of a metric from choices as users write them, texts included."""
+"""Settings of a metric from choices as users write them, and what a procedure finds with a measurer alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from natgauge.measurements.making import make
+from natgauge.measurer import Measurer
+from natgauge.procedures import get
 from natgauge.procedures.kit.procedure import Procedure, make_settings
+from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters
 
 
 def settings_of(procedure: Procedure[Any], choices: Mapping[str, object], **decided: Any) -> Any:
     """Read the choices, and make the settings of them and of what traffic and lab decide."""
     return make_settings(procedure, procedure.taken(choices), **decided)
+
+
+def alone(metric: str, measurer: Measurer, **choices: Any) -> MeasurementResult:
+    """Measure once, of 1,000 connections unless chosen, what no lab has: a measurer's trials count as they are."""
+    procedure = get(metric)
+    placement = getattr(measurer, "placement", "isolated")
+    decided = {"connections": 1000, "placement": placement, "order": "permutation"}
+    decided |= {name: choices.pop(name) for name in DECIDED_ELSEWHERE & set(choices)}
+    decided.setdefault("four_tuples", decided["connections"])
+    return procedure.measure(measurer, settings_of(procedure, {"repeat": 1, **choices}, **decided))
+
+
+def stored_alone(metric: str, measurer: Measurer, **choices: Any) -> Result:
+    """The same as a result with its doubts."""
+    return make(alone(metric, measurer, **choices), Parameters())

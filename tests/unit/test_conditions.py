@@ -90,15 +90,29 @@ def record_of(own: Mapping[str, Any]) -> ComparisonRecord:
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_each_condition_alone_is_found_and_named_with_its_values(name: str) -> None:
+def test_each_condition_alone_is_named_with_its_values_wherever_figures_are_shown(name: str) -> None:
+    """No text puts figures of different conditions into an order, and no axis has them both, without saying so."""
     own, words = CONDITIONS[name]
-    (found,) = unlike_conditions([figure_of(result) for result in pair(own)])
+    results, record = pair(own), record_of(own)
+    (found,) = unlike_conditions([figure_of(result) for result in results])
     assert str(found).startswith(words)
+    texts = [sentence.text for sentence in answers(results)]
+    assert not [text for text in texts if " most frames" in text or text.startswith("Cannot tell")]
+    assert any(words in text for text in texts)
+    (group,) = question_figures(results, [[], []], looks_of(results, []))
+    (table,) = metrics_tables(results)
+    for shown in (str(group.unlike), str(table.unlike), comparison.text(record), comparison.comment(record)):
+        assert words in shown
 
 
 def test_figures_that_differ_in_the_gateway_alone_are_ranked_together() -> None:
     own = {"version": ["b 2"], "recipe_digest": "other", "udp_timeout": 300, "table_size": 7, "seeds": [3]}
     assert not unlike_conditions([figure_of(result) for result in pair(own)])
+    alike, record = pair({}), record_of({})
+    (group,) = question_figures(alike, [[], []], looks_of(alike, []))
+    assert group.unlike is None
+    assert metrics_tables(alike)[0].unlike is None
+    assert "Under different conditions" not in comparison.text(record) + comparison.comment(record)
 
 
 def of_host(gateway: str, before: int | None, buckets: Any) -> Result:
@@ -155,14 +169,6 @@ def test_repetitions_under_several_conditions_are_like_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_no_text_puts_figures_of_different_conditions_into_an_order_and_one_says_why(name: str) -> None:
-    own, words = CONDITIONS[name]
-    texts = [sentence.text for sentence in answers(pair(own))]
-    assert not [text for text in texts if " most frames" in text or text.startswith("Cannot tell")]
-    assert any(words in text for text in texts)
-
-
-@pytest.mark.parametrize("name", CONDITIONS)
 def test_many_results_that_are_not_compared_are_named_with_the_conditions_that_differ(
     name: str, golden: Golden
 ) -> None:
@@ -172,29 +178,6 @@ def test_many_results_that_are_not_compared_are_named_with_the_conditions_that_d
     first, *others = (sentence.text for sentence in answers(results))
     golden(first)
     assert any(words.partition(" (")[0] in text for text in others)
-
-
-@pytest.mark.parametrize("name", CONDITIONS)
-def test_the_page_draws_no_bars_of_different_conditions_without_saying_so(name: str) -> None:
-    own, words = CONDITIONS[name]
-    results = pair(own)
-    (group,) = question_figures(results, [[], []], looks_of(results, []))
-    assert words in str(group.unlike)
-    (table,) = metrics_tables(results)
-    assert words in str(table.unlike)
-    alike = pair({})
-    (group,) = question_figures(alike, [[], []], looks_of(alike, []))
-    assert group.unlike is None
-    assert metrics_tables(alike)[0].unlike is None
-
-
-@pytest.mark.parametrize("name", CONDITIONS)
-def test_a_comparison_names_each_condition_in_text_and_comment(name: str) -> None:
-    own, words = CONDITIONS[name]
-    record = record_of(own)
-    assert words in comparison.text(record)
-    assert words in comparison.comment(record)
-    assert "Under different conditions" not in comparison.text(record_of({})) + comparison.comment(record_of({}))
 
 
 def test_the_whole_page_says_the_conditions_of_results_and_comparisons_once_with_the_answers(tmp_path: Path) -> None:

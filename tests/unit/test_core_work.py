@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from pydantic import JsonValue
 from tests.plans import OneTrial, PlanOfTrial
+from tests.unit.made_settings import alone
 from tests.unit.simulated import Gateway, reading
 
 from natgauge import doubts
@@ -16,7 +17,6 @@ from natgauge.core_work import CoreWork, total
 from natgauge.labs.ssh.segment import read_work
 from natgauge.measurements.making import make
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES
-from natgauge.procedures import get
 from natgauge.procedures.kit.result.device_figures import idle_cores, imbalance
 from natgauge.records.parameters import Parameters
 from natgauge.trial.trial_run import since
@@ -117,9 +117,7 @@ PLACE = Parameters.grouped(place={"device_cores": 4, "placement": "external"})
 def test_uneven_and_idle_cores_are_figures_and_doubts(
     metric: str, shares: tuple[float, ...], ratio: float, idle: int, words: Mapping[str, float]
 ) -> None:
-    procedure = get(metric)
-    settings = procedure.settings(connections=1000, placement="isolated", repeat=2)
-    measured = procedure.measure(OnCores(shares=shares), settings)
+    measured = alone(metric, OnCores(shares=shares), repeat=2)
     assert measured.figures[CORE_IMBALANCE].median == pytest.approx(ratio)
     assert measured.figures[IDLE_CORES].median == idle
     found = {one.word: one.value for one in doubts.find(measured, PLACE) if one.word.endswith("cores")}
@@ -127,9 +125,7 @@ def test_uneven_and_idle_cores_are_figures_and_doubts(
 
 
 def test_a_lab_that_does_not_know_the_work_of_its_cores_has_neither_figure() -> None:
-    procedure = get("connection-rate")
-    settings = procedure.settings(connections=1000, placement="isolated", repeat=1)
-    measured = procedure.measure(Gateway(), settings)
+    measured = alone("connection-rate", Gateway())
     assert not {CORE_IMBALANCE, IDLE_CORES} & set(measured.figures)
     assert not [one for one in doubts.find(measured, PLACE) if one.word.endswith("cores")]
 
@@ -148,9 +144,8 @@ def test_a_lab_that_does_not_know_the_work_of_its_cores_has_neither_figure() -> 
 def test_a_result_says_why_the_spread_over_several_cores_is_not_known(
     place: Mapping[str, JsonValue], device: Gateway, reason: str | None
 ) -> None:
-    procedure = get("connection-rate")
-    settings = procedure.settings(connections=20_000, placement="isolated", repeat=1)
-    result = make(procedure.measure(device, settings), Parameters.grouped(place={"device_cores": 2, **place}))
+    measured = alone("connection-rate", device, connections=20_000)
+    result = make(measured, Parameters.grouped(place={"device_cores": 2, **place}))
     said = [note.text for note in result.notes if "spread of the frames" in note.text]
     assert len(said) == (reason is not None)
     assert not reason or f"over the device's 2 cores is not known: {reason}" in said[0]

@@ -10,10 +10,10 @@ import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import make_counts, make_outcome
 from tests.unit.golden import Golden
+from tests.unit.made_settings import alone
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError
-from natgauge.procedures import frame_loss, latency, table_capacity
 from natgauge.procedures.kit.search.invalid_trials import (
     TESTER_REPEATS,
     Patience,
@@ -78,11 +78,8 @@ def test_how_often_and_why_is_told(golden: Golden) -> None:
 def test_a_load_that_must_be_answered_for_is_tried_in_full_by_a_slow_tester_too(golden: Golden) -> None:
     """The same tester would be given up after two repeats in a search."""
     slow = Gateway(real_ceiling=1e4)
-    settings = latency.LatencySettings(
-        connections=1000, placement="isolated", connection_rate=1e4, throughput_rate=1e6, invalid_repeats=5
-    )
     with golden.raises(BrokenError):
-        latency.PROCEDURE.measure(slow, settings)
+        alone("latency", slow, connection_rate=1e4, throughput_rate=1e6, invalid_repeats=5)
     assert len(slow.plans) == 6
 
 
@@ -95,17 +92,13 @@ class _DisturbedAt(Gateway):
 
 
 def test_a_load_that_stays_undecided_is_left_out_where_another_one_is_the_value(golden: Golden) -> None:
-    settings = frame_loss.FrameLossSettings(
-        connections=1000, placement="isolated", repeat=1, connection_rate=1e5, full_rate=1e6, invalid_repeats=1
-    )
-    result = frame_loss.PROCEDURE.measure(_DisturbedAt(forwards=5e5), settings)
+    gateway = _DisturbedAt(forwards=5e5)
+    result = alone("frame-loss", gateway, connection_rate=1e5, full_rate=1e6, invalid_repeats=1)
     rows = result.measurements[0].series
     assert [row["offered_percent"] for row in rows] == [100, 90, 70, 60, 50, 40]
     golden(result.notes)
 
 
 def test_a_capacity_without_a_decision_is_none(golden: Golden) -> None:
-    gateway = Gateway(disturbed=1.0)
-    settings = table_capacity.TableCapacitySettings(connections=6400, placement="isolated", invalid_repeats=3)
     with golden.raises(BrokenError):
-        table_capacity.PROCEDURE.measure(gateway, settings)
+        alone("table-capacity", Gateway(disturbed=1.0), connections=6400, invalid_repeats=3)

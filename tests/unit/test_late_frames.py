@@ -6,54 +6,29 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.unit.made_settings import alone, stored_alone
 from tests.unit.simulated import Gateway
 
-from natgauge import procedures
-from natgauge.doubts import find
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability
-from natgauge.procedures import connection_rate, latency, throughput
-from natgauge.procedures.kit.procedure import make_settings
+from natgauge.procedures import connection_rate, latency, procedures, throughput
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.late_frames import ShortTrialsError
 from natgauge.procedures.kit.search.rate_search import SearchSettings
-from natgauge.records.parameters import Parameters
 from natgauge.trials import LAG_SHARE
 from natgauge.words import Placement
 
 RATE = 354_000.0
+REFUSED = r"^connections: {} .*at least \d[\d,]+ connections$"
 
 
-def opened(connections: int, error: float = 0.01) -> MeasurementResult:
-    settings = connection_rate.ConnectionRateSettings(
-        connections=connections, placement="shared", repeat=1, error=SearchError(share=error)
-    )
-    return connection_rate.PROCEDURE.measure(Gateway(establishes=RATE, placement="shared"), settings)
+def opened(connections: int) -> MeasurementResult:
+    return alone("connection-rate", Gateway(establishes=RATE, placement="shared"), connections=connections)
 
 
-@pytest.mark.parametrize("connections", [64, 100, 1000])
-def test_too_few_connections_are_refused_in_one_line_that_says_how_many_it_takes(connections: int) -> None:
-    wanted = rf"^connections: {connections} .*at least \d[\d,]+ connections$"
-    with pytest.raises(ShortTrialsError, match=wanted) as said:
-        opened(connections)
-    assert "\n" not in str(said.value)
-
-
-def searched_in_short_trials(metric: str, **settings: object) -> MeasurementResult:
-    """Measure in `shared` placement, with as few connections or as short trials as the settings say."""
-    procedure = procedures.get(metric)
-    connections = settings.pop("connections", 100_000)
-    made = make_settings(
-        procedure,
-        {"repeat": 1, **settings},
-        connections=connections,  # type: ignore[arg-type] # an int
-        placement="shared",
-        order="permutation",
-        four_tuples=connections,  # type: ignore[arg-type] # an int
-    )
+def gateway() -> Gateway:
     able = frozenset({Ability.QUERIES})
-    gateway = Gateway(establishes=RATE, forwards=400_000.0, placement="shared", abilities=able, four_tuples=5000)
-    return procedure.measure(gateway, made)
+    return Gateway(establishes=RATE, forwards=400_000.0, placement="shared", abilities=able, four_tuples=5000)
 
 
 #: A profile of a subscriber without new connections.
@@ -74,15 +49,15 @@ SHORT_TRIALS: dict[str, dict[str, object]] = {
 
 
 def test_every_search_for_a_rate_is_among_those_that_are_tried_here() -> None:
-    searching = {one.metric for one in procedures.procedures().values() if issubclass(one.settings, SearchSettings)}
+    searching = {one.metric for one in procedures().values() if issubclass(one.settings, SearchSettings)}
     # Back-to-back refuses `shared` placement altogether.
     assert searching - {"back-to-back"} <= set(SHORT_TRIALS)
 
 
 @pytest.mark.parametrize("metric", SHORT_TRIALS)
 def test_every_rate_that_lateness_decides_says_where_its_trials_were_short(metric: str) -> None:
-    found = searched_in_short_trials(metric, **SHORT_TRIALS[metric])
-    assert "short trials" in {doubt.word for doubt in find(found, Parameters())}
+    found = stored_alone(metric, gateway(), **{"connections": 100_000, **SHORT_TRIALS[metric]})
+    assert "short trials" in {doubt.word for doubt in found.doubts}
 
 
 @pytest.mark.parametrize(
@@ -90,9 +65,12 @@ def test_every_rate_that_lateness_decides_says_where_its_trials_were_short(metri
     ["connection-rate", "validated-connection-rate", "enumeration-orders", "transaction-rate", "tear-down-rate"],
 )
 @pytest.mark.parametrize("connections", [64, 100, 1000])
-def test_every_rate_that_the_lag_makes_by_itself_is_refused(metric: str, connections: int) -> None:
-    with pytest.raises(ShortTrialsError, match=rf"^connections: {connections} .*at least \d[\d,]+ connections$"):
-        searched_in_short_trials(metric, **{**SHORT_TRIALS[metric], "connections": connections})
+def test_every_rate_that_the_lag_makes_by_itself_is_refused_in_one_line_that_says_how_many_connections_it_takes(
+    metric: str, connections: int
+) -> None:
+    with pytest.raises(ShortTrialsError, match=REFUSED.format(connections)) as said:
+        alone(metric, gateway(), **{**SHORT_TRIALS[metric], "connections": connections})
+    assert "\n" not in str(said.value)
 
 
 def test_one_repetition_for_a_comparison_is_under_the_same_rule() -> None:
@@ -109,11 +87,10 @@ def test_the_number_that_a_refusal_asks_for_is_neither_refused_nor_doubted() -> 
 
 
 def test_a_rate_that_the_lag_may_have_raised_beyond_the_error_says_so() -> None:
-    found = opened(5000)
-    (note,) = (note for note in found.notes if note.word == "short trials")
+    (note,) = (note for note in opened(5000).notes if note.word == "short trials")
     assert "1.43 %" in note.text
-    assert "short trials" in {doubt.word for doubt in find(found, Parameters())}
-    assert "short trials" not in {doubt.word for doubt in find(opened(100_000), Parameters())}
+    many = stored_alone("connection-rate", Gateway(establishes=RATE, placement="shared"), connections=100_000)
+    assert "short trials" not in {doubt.word for doubt in many.doubts}
 
 
 @pytest.mark.parametrize(("error", "share"), [(0.1, LAG_SHARE), (0.01, LAG_SHARE), (0.001, 0.0001)])
@@ -123,9 +100,9 @@ def test_the_lag_is_at_most_a_tenth_of_the_error(error: float, share: float) -> 
 
 
 def test_what_needs_few_connections_first_is_not_refused() -> None:
-    settings = throughput.ThroughputSettings(connections=64, placement="shared", repeat=1, trial_seconds=0.5)
-    gateway = Gateway(establishes=RATE, forwards=200_000.0, placement="shared")
-    assert throughput.PROCEDURE.measure(gateway, settings).summary.median == pytest.approx(200_000, rel=0.02)
+    truth = Gateway(establishes=RATE, forwards=200_000.0, placement="shared")
+    result = alone("throughput", truth, connections=64, trial_seconds=0.5)
+    assert result.summary.median == pytest.approx(200_000, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -133,15 +110,12 @@ def test_what_needs_few_connections_first_is_not_refused() -> None:
     [("shared", "100%,50%", True), ("shared", "50%,10%", False), ("isolated", "100%", False)],
 )
 def test_delays_that_hold_the_wait_for_a_batch_say_so(placement: Placement, loads: str, *, told: bool) -> None:
-    settings = latency.LatencySettings(
-        connections=100, placement=placement, repeat=1, loads=loads, connection_rate=1000.0, throughput_rate=200_000.0
-    )
-    gateway = Gateway(establishes=RATE, forwards=1e6, placement=placement)
-    result = latency.PROCEDURE.measure(gateway, settings)
-    notes = [note for note in result.notes if note.word == "batches"]
+    truth = Gateway(establishes=RATE, forwards=1e6, placement=placement)
+    given = {"connections": 100, "loads": loads, "connection_rate": 1000.0, "throughput_rate": 200_000.0}
+    result = stored_alone("latency", truth, **given)
     # 2.5 us a frame, and no more than 0.1 ms of them together.
-    assert [("at 100 %" in note.text, "up to 100 us" in note.text) for note in notes] == [(True, True)] * told
-    assert ("batches" in {doubt.word for doubt in find(result, Parameters())}) is told
+    doubts = [doubt.text for doubt in result.doubts if doubt.word == "batches"]
+    assert [("at 100 %" in text, "up to 100 us" in text) for text in doubts] == [(True, True)] * told
 
 
 def test_up_to_half_of_the_throughput_timed_frames_leave_alone() -> None:

@@ -156,6 +156,11 @@ SETTINGS = TrialConstants(
 )
 
 
+#: A thousand connections, and nothing after that.
+OPENED = PlanOfTrial(1000, 500.0)
+TRAFFIC = make_plan(TrafficOptions(connections=1000), AROUND)
+
+
 def no_time(_seconds: float) -> None:
     """Wait for nothing."""
 
@@ -164,8 +169,8 @@ def measurer(engine: FakeEngine, **others: Any) -> LabMeasurer:
     return LabMeasurer(
         place=others.pop("place", FakeLab()),
         device=others.pop("device", FakeTable(engine)),
-        traffic=make_plan(TrafficOptions(connections=1000), AROUND),
-        settings=SETTINGS,
+        traffic=others.pop("traffic", TRAFFIC),
+        settings=others.pop("settings", SETTINGS),
         recorder=others.pop("recorder", Recorder()),
         runner=others.pop("runner", engine),
         sleep=others.pop("sleep", no_time),
@@ -188,7 +193,7 @@ def test_a_setting_of_the_machine_that_others_changed_spoils_the_trial(
     engine, recorder = FakeEngine(), Recorder()
     meter = measurer(engine, recorder=recorder)
     monkeypatch.setattr(FakeTable, "found_changed", lambda _self: "table_size: was 3 and is 2 now")
-    outcome = meter.measure(PlanOfTrial(1000, 500.0))
+    outcome = meter.measure(OPENED)
     assert (outcome.verdict, outcome.limited_by) == ("INVALID", "host")
     golden(outcome.reason)
     golden(recorder.trials[0]["found_changed"])
@@ -198,17 +203,11 @@ def test_a_setting_of_the_machine_that_others_changed_spoils_the_trial(
 def test_a_trial_is_excused_by_stalls_only_for_what_was_lost_in_them(in_stalls: int, verdict: str) -> None:
     engine, recorder = FakeEngine(lost=3, lost_in_stalls=in_stalls), Recorder()
     meter = measurer(engine, recorder=recorder, device=None, place=Isolated())
-    outcome = meter.measure(PlanOfTrial(1000, 500.0))
+    outcome = meter.measure(OPENED)
     assert (outcome.verdict, outcome.excused, outcome.excused_frames) == (verdict, in_stalls == 3, in_stalls)
     assert outcome.disturbed
     (trial,) = recorder.trials
     assert (trial["excused"], trial["excused_frames"]) == (in_stalls == 3, in_stalls)
-
-
-def test_drops_at_the_testers_ports_are_left_to_the_engines_own_counters() -> None:
-    engine, recorder = FakeEngine(), Recorder()
-    measurer(engine, recorder=recorder).measure(PlanOfTrial(1000, 500.0))
-    assert recorder.trials[0]["dropped"] == {"gateway inside received": 0}
 
 
 def test_ports_whose_drivers_count_what_receivers_took_are_recorded_with_every_trial(
@@ -222,7 +221,7 @@ def test_ports_whose_drivers_count_what_receivers_took_are_recorded_with_every_t
     assert trial.verdict is Verdict.FAIL
 
 
-def test_the_work_of_each_device_core_is_recorded_with_every_trial() -> None:
+def test_the_work_of_each_device_core_and_the_memory_of_a_connection_are_recorded_with_every_trial() -> None:
     engine, recorder, lab = FakeEngine(), Recorder(), FakeLab()
     lab.work = {0: CoreWork(10, 1.0), 3: CoreWork(20, 1.0)}
 
@@ -231,19 +230,17 @@ def test_the_work_of_each_device_core_is_recorded_with_every_trial() -> None:
         return engine(*arguments)
 
     meter = measurer(engine, recorder=recorder, runner=trial, place=lab)
-    assert meter.measure(PlanOfTrial(1000, 500.0)).readings.core_work == {0: CoreWork(100, 0.5), 3: CoreWork(300, 0.0)}
+    read = meter.measure(PlanOfTrial(20_000, 500.0)).readings
+    assert read.core_work == {0: CoreWork(100, 0.5), 3: CoreWork(300, 0.0)}
+    # A few connections are too few to tell it.
+    assert (read.octets_per_connection, meter.measure(OPENED).readings.octets_per_connection) == (320, None)
+    assert [trial["octets_per_connection"] for trial in recorder.trials] == [320, None]
     assert recorder.trials[0]["core_work"] == {
         "0": {"frames": 100, "busy_seconds": 0.5, "devices": ""},
         "3": {"frames": 300, "busy_seconds": 0.0, "devices": ""},
     }
-
-
-def test_the_memory_of_a_connection_is_recorded_with_every_trial_that_fills_the_table() -> None:
-    engine, recorder = FakeEngine(), Recorder()
-    meter = measurer(engine, recorder=recorder)
-    assert meter.measure(PlanOfTrial(20_000, 500.0)).readings.octets_per_connection == 320
-    assert meter.measure(PlanOfTrial(1000, 500.0)).readings.octets_per_connection is None
-    assert [trial["octets_per_connection"] for trial in recorder.trials] == [320, None]
+    # Drops at the tester's own ports are left to the engine's counters.
+    assert recorder.trials[0]["dropped"] == {"gateway inside received": 0}
 
 
 class SilentLab(FakeLab):
@@ -295,11 +292,11 @@ def test_frames_of_the_engines_self_test_are_no_drops_of_the_trial(golden: Golde
     meter.runner = trial
     meter.check_forwarding()
     engine.lost = 5
-    outcome = meter.measure(PlanOfTrial(1000, 500.0))
+    outcome = meter.measure(OPENED)
     assert " at gateway" not in outcome.reason
     assert set(recorder.trials[0]["dropped"].values()) == {0}
     more |= {"gateway inside received": 3, "gateway card ring": 2, "gateway outside received": 0}
-    outcome = meter.measure(PlanOfTrial(1000, 500.0))
+    outcome = meter.measure(OPENED)
     golden(outcome.reason)
     assert "outside" not in outcome.reason
 
@@ -311,14 +308,14 @@ def test_no_more_drops_than_the_self_test_has_frames_are_taken_for_its_own(golde
     meter.place.counters = lambda: LabCounters({"gateway inside received": next(counts)})  # type: ignore[method-assign]
     meter.check_forwarding()
     engine.lost = 40
-    golden(meter.measure(PlanOfTrial(1000, 500.0)).reason)
+    golden(meter.measure(OPENED).reason)
 
 
 def test_what_the_device_refused_during_the_trial_is_noted(golden: Golden) -> None:
     engine, recorder = FakeEngine(), Recorder()
     meter = measurer(engine, recorder=recorder)
-    meter.measure(PlanOfTrial(1000, 500.0))
-    outcome = meter.measure(PlanOfTrial(1000, 500.0))
+    meter.measure(OPENED)
+    outcome = meter.measure(OPENED)
     golden(outcome.remarks)
     assert recorder.trials[1]["device_faults"] == {"insert_failed": 2, "drop": 0}
 
@@ -328,7 +325,7 @@ def test_a_trial_longer_than_the_devices_timeout_is_refused_before_it_runs() -> 
     meter = measurer(engine)
     meter.settings = replace(SETTINGS, udp_timeout=2)
     with pytest.raises(UsageError, match=r"takes 2\.2 s.*after 2 s"):
-        meter.measure(PlanOfTrial(1000, 500.0))
+        meter.measure(OPENED)
     assert engine.requests == []
 
 
@@ -338,7 +335,7 @@ def test_a_timeout_that_is_natgauges_own_is_raised_for_a_long_trial_and_stays(go
     meter = measurer(engine, device=table)
     meter.settings = replace(SETTINGS, udp_timeout=2)
     table.timeout = 40
-    outcome = meter.measure(PlanOfTrial(1000, 500.0))
+    outcome = meter.measure(OPENED)
     golden(outcome.remarks[0])
     second = meter.measure(PlanOfTrial(1000, 400.0))
     assert not any("raised" in remark for remark in second.remarks)
@@ -349,14 +346,12 @@ def test_a_timeout_that_is_natgauges_own_is_raised_for_a_long_trial_and_stays(go
 
 
 def test_a_device_that_cannot_be_reached_is_measured_without_counts() -> None:
-    outcome = measurer(FakeEngine(), device=None).measure(PlanOfTrial(1000, 500.0))
-    assert outcome.verdict is Verdict.PASS
-    assert outcome.table_count is None
+    outcome = measurer(FakeEngine(), device=None).measure(OPENED)
+    assert (outcome.verdict, outcome.table_count) == (Verdict.PASS, None)
 
 
 def test_the_ceiling_is_the_testers_own_rate_of_the_phase_that_is_measured() -> None:
-    assert measurer(FakeEngine()).highest_rate == 16e6
-    assert measurer(FakeEngine(), phase1_only=True).highest_rate == 10e6
+    assert (measurer(FakeEngine()).highest_rate, measurer(FakeEngine(), phase1_only=True).highest_rate) == (16e6, 10e6)
 
 
 def test_forwarding_is_proved_with_a_handful_of_frames_each_way() -> None:
@@ -427,41 +422,36 @@ def test_frames_that_come_next_to_all_of_the_first_handful_are_other_traffic(how
     measurer(runner := FakeEngine(), runner=Spoiling(runner, how, 950)).check_forwarding()
 
 
-@pytest.mark.parametrize("spoilt", [1, 2])
-def test_a_device_that_loses_a_frame_now_and_then_forwards_all_the_same(spoilt: int) -> None:
-    """Seen: "does not forward: 7 of 8 frames came back" of a router whose counter drops its first frame of 1,000."""
-    engine = FakeEngine(lost=1)
-    meter = measurer(engine)
+@pytest.mark.parametrize(
+    ("lost", "asked"),
+    [
+        # Seen: "does not forward: 7 of 8 frames came back" of a router whose counter drops its first frame of 1,000.
+        ([1, 0], 2),
+        ([1, 1, 0], 3),
+        # A gateway that lost each 10th frame had no frame loss rate.
+        ([1, 1, 1], 3),
+    ],
+)
+def test_a_device_that_loses_a_frame_now_and_then_forwards_all_the_same(lost: list[int], asked: int) -> None:
+    engine = FakeEngine()
 
     def trial(*arguments: Any) -> Any:
-        engine.lost = int(len(engine.requests) < spoilt)
+        engine.lost = lost[len(engine.requests)]
         return engine(*arguments)
 
-    meter.runner = trial
-    meter.check_forwarding()
+    measurer(engine, runner=trial).check_forwarding()
     marks = [request.mark for request in engine.requests]
-    assert len(marks) == len(set(marks)) == spoilt + 1
+    assert len(marks) == len(set(marks)) == asked
 
 
-def test_a_device_that_loses_most_frames_of_every_handful_is_refused(golden: Golden) -> None:
-    engine = FakeEngine(lost=5)
+@pytest.mark.parametrize(("lost", "asked"), [(5, 3), (8, 1)])
+def test_a_device_that_loses_most_frames_of_every_handful_is_refused_and_one_that_loses_all_is_asked_once(
+    lost: int, asked: int, golden: Golden
+) -> None:
+    engine = FakeEngine(lost=lost)
     with golden.raises(BrokenError):
         measurer(engine).check_forwarding()
-    assert len(engine.requests) == 3
-
-
-def test_a_device_that_loses_some_frames_of_every_handful_is_measured() -> None:
-    """A gateway that lost each 10th frame had no frame loss rate: 7 of 8 frames came back."""
-    engine = FakeEngine(lost=1)
-    measurer(engine).check_forwarding()
-    assert len(engine.requests) == 3
-
-
-def test_a_device_that_forwards_nothing_is_asked_once() -> None:
-    engine = FakeEngine(lost=8)
-    with pytest.raises(BrokenError, match="0 of 8 frames"):
-        measurer(engine).check_forwarding()
-    assert len(engine.requests) == 1
+    assert len(engine.requests) == asked
 
 
 def test_batches_of_an_overloaded_device_get_smaller_in_shared_placement() -> None:

@@ -4,29 +4,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
-from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
+from tests.unit.test_measurer import SETTINGS, FakeTable
+from tests.unit.test_measurer import measurer as made_measurer
 from tests.unit.test_selftest import FakeCable
 
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
 from natgauge.gateways.recipe import load
-from natgauge.inputs.question import DeviceOptions, TrafficOptions
+from natgauge.inputs.question import DeviceOptions
 from natgauge.measurer import Ability
 from natgauge.paired.slices import RoundPlan, TimedRound
-from natgauge.setup.traffic import make_plan
 from natgauge.tester.cable import CableTester, FrameKind
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer
 from natgauge.trial.planned import Planned
 from natgauge.trial.question import ask
 from natgauge.trials import Direction, Phase2Plan
+from natgauge.words import TcpState
 
 
 class Played(FakeTable):
@@ -53,14 +54,8 @@ class Played(FakeTable):
 
 def measurer(device: Any, **others: Any) -> LabMeasurer:
     engine = FakeEngine(**others)
-    return LabMeasurer(
-        place=FakeLab(),
-        device=device(engine) if device else None,
-        traffic=make_plan(TrafficOptions(connections=1000), AROUND),
-        settings=replace(SETTINGS, first_mark=1),
-        recorder=Recorder(),
-        runner=engine,
-    )
+    own = device(engine) if device else None
+    return made_measurer(engine, device=own, settings=replace(SETTINGS, first_mark=1))
 
 
 def test_a_device_that_is_played_gives_all_abilities_and_a_foreign_one_the_testers_own() -> None:
@@ -119,27 +114,21 @@ def test_the_testers_own_delay_is_taken_at_all_directions_together(golden: Golde
         measurer(None).own_delays(PlanOfTrial(10, 10.0))
 
 
-def test_the_cable_is_asked_for_delays_and_must_give_some(golden: Golden) -> None:
-    engine = FakeEngine()
-    cable = CableTester(FakeCable(), (0,), engine)
-    with golden.raises(BrokenError):
-        cable.delays(FrameKind("ipv4", 64, delays=True), 50_000.0, 0.5, 8)
-    (request,) = engine.requests
-    assert request.record_delays
-    assert request.senders.batch == 8
-    assert request.phase2 is not None
-    assert request.phase2.initiator is not None
-    assert (request.phase2.initiator.frames, request.connections) == (25_000, 25_000)
-    assert not request.record_variation
-
-
-def test_the_cable_tells_the_testers_own_variation_where_it_is_asked() -> None:
+def test_the_cable_is_asked_for_delays_and_variation_and_must_give_some(golden: Golden) -> None:
     engine = FakeEngine(delays_ns=(2_000, 2_500))
     cable = CableTester(FakeCable(), (0,), engine)
     found = cable.delays(FrameKind("ipv4", 64, delays=True, variation=True), 50_000.0, 0.5, 64)
     assert found.variation is not None
     assert (found.variation.minimum, found.variation.maximum) == (-500e-9, 500e-9)
-    assert engine.requests[0].record_variation
+    engine.delays_ns = None
+    with golden.raises(BrokenError):
+        cable.delays(FrameKind("ipv4", 64, delays=True), 50_000.0, 0.5, 8)
+    varied, plain = engine.requests
+    assert (varied.record_variation, plain.record_delays, plain.record_variation) == (True, True, False)
+    assert plain.senders.batch == 8
+    assert plain.phase2 is not None
+    assert plain.phase2.initiator is not None
+    assert (plain.phase2.initiator.frames, plain.connections) == (25_000, 25_000)
 
 
 def test_what_is_not_ours_is_not_told_to_do_anything(golden: Golden) -> None:
@@ -164,41 +153,42 @@ def check(metric: str, gateway: str, **choices: object) -> tuple[Bench, Planned]
     return bench, bench.plan(question.metric, question.settings)
 
 
-@pytest.mark.parametrize("metric", ["reset", "tear-down-rate", "expiry"])
-def test_what_a_device_that_is_not_ours_cannot_be_told_is_refused_before_anything_starts(
-    metric: str, golden: Golden
+@pytest.mark.parametrize(
+    ("metric", "choices"),
+    [
+        *((metric, WIRE) for metric in ("reset", "tear-down-rate", "expiry")),
+        # A gateway without a table.
+        *((metric, {"gateway": "linux-ipv4"}) for metric in ("table-capacity", "tear-down-rate", "expiry")),
+        ("throughput", {"stateless": True}),
+        ("throughput", {"stateless": True, "gateway": "tayga-nat64"}),
+        ("throughput", {**WIRE, "initiator_gateway": "2001:2::1", "stateless": True, "gateway": "tayga-siit"}),
+    ],
+)
+def test_what_a_device_cannot_do_or_be_told_is_refused_before_anything_starts(
+    metric: str, choices: dict[str, Any], golden: Golden
 ) -> None:
     with golden.raises(UsageError):
-        check(metric, "nftables-nat44", **WIRE)
+        check(metric, **{"gateway": "nftables-nat44", **choices})
 
 
-@pytest.mark.parametrize("metric", ["ipdv", "system-recovery", "throughput"])
-def test_what_the_tester_does_alone_is_not_refused_on_a_wire(metric: str) -> None:
-    assert check(metric, "nftables-nat44", **WIRE, device_timeout=120)[1].procedure.metric == metric
+@pytest.mark.parametrize(
+    ("metric", "choices"),
+    [
+        *((metric, {**WIRE, "device_timeout": 120}) for metric in ("ipdv", "system-recovery", "throughput")),
+        # A command of the user resets what is not ours; a device of ours can be restarted in a trial.
+        ("reset", {**WIRE, "reset_kind": "power", "reset_command": "true", "device_timeout": 120}),
+        ("reset", {"placement": "shared"}),
+        ("throughput", {"stateless": True, "gateway": "linux-ipv6"}),
+        ("connection-rate", {"gateway": "tayga-siit"}),
+    ],
+)
+def test_what_tester_and_device_can_do_is_not_refused(metric: str, choices: dict[str, Any]) -> None:
+    assert check(metric, **{"gateway": "nftables-nat44", **choices})[1].procedure.metric == metric
 
 
-def test_a_command_of_the_user_resets_what_is_not_ours() -> None:
-    chosen = {"reset_kind": "power", "reset_command": "true", "device_timeout": 120}
-    assert check("reset", "nftables-nat44", **WIRE, **chosen)[1].procedure.metric == "reset"
-
-
-def test_a_device_of_ours_can_be_restarted_in_a_trial() -> None:
-    assert check("reset", "nftables-nat44", placement="shared")[1].procedure.metric == "reset"
-
-
-@pytest.mark.parametrize("gateway", ["nftables-nat44", "tayga-nat64"])
-def test_a_stateless_measurement_of_what_keeps_connections_is_refused_in_one_line(gateway: str, golden: Golden) -> None:
-    with golden.raises(UsageError):
-        check("throughput", gateway, stateless=True)
-    check("throughput", "linux-ipv6", stateless=True)
-
-
-def test_a_stateless_translator_is_measured_without_state_where_its_mapping_is_known(golden: Golden) -> None:
+def test_a_stateless_translator_is_measured_without_state_where_its_mapping_is_known() -> None:
     bench, _ = check("throughput", "tayga-siit", stateless=True)
     assert str(bench.traffic.mapped_addresses) == "198.18.0.2"
-    check("connection-rate", "tayga-siit")
-    with golden.raises(UsageError):
-        check("throughput", "tayga-siit", stateless=True, **{**WIRE, "initiator_gateway": "2001:2::1"})
 
 
 def test_source_addresses_and_ports_of_a_plan_are_counted_where_each_has_an_outside_port() -> None:
@@ -239,12 +229,6 @@ def test_a_table_that_is_to_be_filled_is_neither_raised_nor_refused(golden: Gold
 def test_the_space_of_four_tuples_is_what_draws_are_drawn_from() -> None:
     bench, planned = check("enumeration-orders", "nftables-nat44", connections=10)
     assert getattr(planned.settings, "four_tuples", None) == bench.traffic.space >= 64_512
-
-
-@pytest.mark.parametrize("metric", ["table-capacity", "tear-down-rate", "expiry"])
-def test_a_gateway_without_a_table_is_refused_before_it_starts(metric: str, golden: Golden) -> None:
-    with golden.raises(UsageError):
-        check(metric, "linux-ipv4")
 
 
 def test_connections_that_are_to_expire_get_no_longer_time_outs_than_they_need() -> None:
@@ -296,3 +280,35 @@ def test_a_device_that_did_not_outlive_slices_is_started_anew(breaks: bool) -> N
     subject.costs(ROUND)
     assert isinstance(subject.device, Gone)
     assert (subject.device.restarts, subject.collapsed) == (1, False)
+
+
+def test_each_state_has_a_time_out_of_its_own_or_none() -> None:
+    knobs = load("nftables-nat44").carrying("tcp").knobs
+    files = {
+        state: [path.rpartition("_timeout_")[2] for path in timeout.paths]
+        for state in get_args(TcpState)
+        if (timeout := knobs.in_state(state).udp_timeout) is not None
+    }
+    assert files == {
+        "established": ["established", "unacknowledged", "max_retrans"],
+        "half-open": ["syn_sent", "syn_recv"],
+        "fin": ["time_wait"],
+        "rst": ["close"],
+    }
+
+
+def test_queries_go_to_port_53_over_1600_connections_unless_told_otherwise() -> None:
+    cell = ask("resolution-rate", "nftables-nat44", {}).cell
+    assert (cell.traffic.destination_ports, cell.traffic.connections) == ("53", 1600)
+    own = ask("resolution-rate", "nftables-nat44", {"source_ports": "2000-2999"}).cell
+    assert (own.traffic.destination_ports, own.traffic.connections) == ("53", None)
+    # The draft's number is the same for every technology: a customer has 2048 ports.
+    for gateway in ("map-t", "map-e", "lw4o6", "ds-lite", "464xlat-tayga"):
+        assert Bench(ask("resolution-rate", gateway, {}).cell).traffic.connections == 1600
+    smaller = ask("resolution-rate", "map-t", {"psid_length": 6}).cell
+    assert (smaller.traffic.destination_ports, smaller.traffic.connections) == ("53", None)
+    assert Bench(smaller).traffic.connections == 512
+    several = ask("resolution-rate", "map-t", {"psid_length": 6, "subscribers": 2}).cell
+    assert several.traffic.connections == 1600
+    other = ask("throughput", "nftables-nat44", {}).cell
+    assert (other.traffic.destination_ports, other.traffic.connections) == (None, None)

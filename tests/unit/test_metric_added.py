@@ -8,9 +8,11 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.golden import Golden
+from tests.unit.made_settings import alone, settings_of
 from tests.unit.simulated import Gateway
 
 import natgauge.metrics
@@ -22,7 +24,6 @@ from natgauge.errors import UsageError
 from natgauge.measurements.making import make
 from natgauge.metrics import declared, metrics
 from natgauge.procedures import get, procedures
-from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters, descriptions
 from natgauge.records.store import Store
@@ -64,9 +65,8 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def measured(forwards: float) -> MeasurementResult:
-    procedure = get(METRIC)
     gateway = Gateway(establishes=2e5, forwards=forwards, disturbed=0.3, seed=5)
-    return procedure.measure(gateway, procedure.settings(connections=1000, placement="isolated", at_rate=1e6, repeat=4))
+    return alone(METRIC, gateway, at_rate=1e6, repeat=4)
 
 
 def stored(folder: Path, forwards: float) -> str:
@@ -89,14 +89,11 @@ def test_it_is_found_by_its_name_with_its_settings_and_its_profile(
     capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     assert METRIC in procedures()
-    settings = make_settings(
-        get(METRIC), {"profile": "quick"}, connections=1000, placement="isolated", order="permutation", four_tuples=1000
-    )
+    decided: Any = {"connections": 1000, "placement": "isolated", "order": "permutation", "four_tuples": 1000}
+    settings = settings_of(get(METRIC), {"profile": "quick"}, **decided)
     assert (settings.at_rate, settings.trial_seconds) == (10_000.0, 0.5)
     with golden.raises(UsageError):
-        make_settings(
-            get(METRIC), {"at_rate": 0.0}, connections=1000, placement="isolated", order="permutation", four_tuples=1000
-        )
+        settings_of(get(METRIC), {"at_rate": 0.0}, **decided)
     assert run(["measure", "--help"]) == 0
     golden([line for line in capsys.readouterr().out.splitlines() if METRIC in line])
     assert run(["measure", METRIC, "--help"]) == 0

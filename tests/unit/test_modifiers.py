@@ -10,6 +10,7 @@ import pytest
 from tests.unit.counted import make_counts, make_trial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
+from tests.unit.made_settings import alone
 from tests.unit.simulated import Gateway
 from tests.unit.test_measurer_trials import measurer
 from tests.unit.test_measurer_verbs import WIRE, check
@@ -18,7 +19,7 @@ from natgauge.errors import UsageError
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Attempt
 from natgauge.procedures.kit.search.rare_loss import rare_loss_note
-from natgauge.procedures.throughput import PROCEDURE, ThroughputSettings
+from natgauge.procedures.throughput import ThroughputSettings
 from natgauge.trials import Direction
 from natgauge.words import Verdict
 
@@ -51,15 +52,9 @@ def test_all_groups_have_begun_before_the_time_of_the_trial() -> None:
 
 
 def test_the_time_of_the_groups_is_added_once_and_makes_no_trial_short() -> None:
-    settings = ThroughputSettings(
-        connections=1000,
-        placement="isolated",
-        trial_seconds=2.0,
-        groups=10,
-        group_seconds=5.0,
-        connection_rate=1e5,
-    )
-    attempts = PROCEDURE.measure(Gateway(forwards=3e5), settings).measurements[0].attempts
+    settings = ThroughputSettings(connections=1000, placement="isolated", trial_seconds=2.0, groups=10, group_seconds=5)
+    given = {"trial_seconds": 2.0, "groups": 10, "group_seconds": 5.0, "connection_rate": 1e5}
+    attempts = alone("throughput", Gateway(forwards=3e5), **given).measurements[0].attempts
     tried = {(each.outcome.plan.phase2.seconds, each.short) for each in attempts if each.outcome.plan.phase2}
     assert {length for length, short in tried if not short} == {45 + 2.0}
     assert all(45 < length < 45 + 2.0 for length, short in tried if short)
@@ -128,10 +123,7 @@ def test_a_rate_counts_the_test_frames_and_broadcasts_are_sent_in_addition(modif
 
 def test_the_tester_sends_no_more_with_broadcasts_than_without() -> None:
     gateway = Gateway(ceiling=2e6, forwards=1e9)
-    settings = ThroughputSettings(
-        connections=1000, placement="isolated", connection_rate=1e5, modifiers="broadcast", trial_seconds=2.0
-    )
-    found = PROCEDURE.measure(gateway, settings)
+    found = alone("throughput", gateway, connection_rate=1e5, modifiers="broadcast", trial_seconds=2.0)
     assert max(plan.phase2.initiator_rate for plan in gateway.plans if plan.phase2) == pytest.approx(1e6)
     assert found.summary.median == pytest.approx(0.99e6)
     assert found.figures["frames_per_second_total"].median == pytest.approx(1.98e6)

@@ -14,27 +14,21 @@ from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.trial.bench import Bench
-from natgauge.trial.question import ask
 
 N = 1600
 
 
+def measured(truth: Gateway | None = None, /, **others: Any) -> simulated_lab.Measured:
+    return simulated_lab.measure("resolution-rate", truth, **{"connections": N, "connection_rate": 1e5, **others})
+
+
 def measure(truth: Gateway | None = None, /, **others: Any) -> Any:
-    given = {"connections": N, "connection_rate": 1e5, **others}
-    return simulated_lab.measure("resolution-rate", truth, **given).result
+    return measured(truth, **others).result
 
 
-def queried(kind: str | None, folder: Path) -> simulated_lab.Measured:
-    """What is measured of a gateway (None), or of a DNS server of this kind."""
-    given: dict[str, Any] = {"connections": N}
-    if kind is None:
-        given["connection_rate"] = 1e5
-    else:
-        text = simulated_lab.DNS64.read_text().replace('kind = "dns64"', f'kind = "{kind}"')
-        (folder / simulated_lab.DNS64.name).write_text(text)
-        given["gateway"] = folder / simulated_lab.DNS64.name
-    return simulated_lab.measure("resolution-rate", Gateway(forwards=300_000), **given)
+def of_server(truth: Gateway, **others: Any) -> simulated_lab.Measured:
+    """Of a DNS64 server, which has no phase 1 of connections."""
+    return measured(truth, gateway=simulated_lab.DNS64, connection_rate=None, **others)
 
 
 @given(st.floats(5e3, 7e6), st.sampled_from(["isolated", "shared"]))
@@ -76,7 +70,7 @@ def test_a_loss_at_every_rate_counts_beyond_one_in_ten_thousand(share: float, *,
 
 def test_wrong_answers_count_like_lost_ones_and_are_named() -> None:
     device = Gateway(forwards=300_000, answers_wrong=0.0005)
-    found = simulated_lab.measure("resolution-rate", device, connections=N, connection_rate=1e5)
+    found = measured(device)
     assert found.median < 200_000
     assert any("with wrong content" in trial["reason"] for trial in found.trials if trial["verdict"] == "FAIL")
     assert found.notes("come back with wrong content at every rate")
@@ -99,9 +93,7 @@ def test_without_a_state_table_there_is_no_phase_1() -> None:
 
 def test_names_for_a_cache_are_asked_for_first_and_slowly() -> None:
     device = Gateway(forwards=300_000)
-    found = simulated_lab.measure(
-        "resolution-rate", device, gateway=simulated_lab.DNS64, connections=N, cached_share=0.5, aaaa_share=0.25
-    )
+    found = of_server(device, cached_share=0.5, aaaa_share=0.25)
     assert found.plans("stateless") == {True}
     assert found.plans("phase1_rate") == {1_000}
     assert (found.plans("cached_share"), found.plans("aaaa_share")) == ({0.5}, {0.25})
@@ -113,41 +105,43 @@ def test_names_for_a_cache_are_asked_for_first_and_slowly() -> None:
 
 def test_a_device_that_cannot_even_fill_its_cache_gets_the_names_more_slowly() -> None:
     device = Gateway(forwards=300_000, establishes=600)
-    simulated_lab.measure("resolution-rate", device, gateway=simulated_lab.DNS64, connections=N, cached_share=1)
+    of_server(device, cached_share=1)
     assert min(plan.phase1_rate for plan in device.plans if plan.has_phase1) == 500
 
 
 def test_a_cache_that_cannot_be_filled_is_not_told_as_connections() -> None:
     with pytest.raises(BrokenError, match=r"could not fill the device's cache .* queries/s at last"):
-        simulated_lab.measure(
-            "resolution-rate", Gateway(establishes=1), gateway=simulated_lab.DNS64, connections=N, cached_share=1
-        )
-
-
-@pytest.mark.parametrize("given", [None, 1.5])
-def test_more_time_for_an_answer_than_the_rfc_allows_is_noted(given: float | None) -> None:
-    found = simulated_lab.measure(
-        "resolution-rate", Gateway(forwards=300_000), gateway=simulated_lab.DNS64, connections=N,
-        **({} if given is None else {"frame_timeout_seconds": given}),
-    )  # fmt: skip
-    assert bool(found.notes("RFC 8219 section 9.2 allows 1 s")) is (given is not None)
-
-
-@pytest.mark.parametrize("gateway", [None, "dns64", "dns"])
-def test_only_the_trials_of_a_dns64_server_are_held_against_the_rfc(gateway: str | None, tmp_path: Path) -> None:
-    """RFC 8219 section 9 is about DNS64 servers alone."""
-    found = queried(gateway, tmp_path)
-    for text in ("trials of 2 s; RFC 8219 section 9.2 requires 60 s", "RFC 8219 section 9.2 requires 20"):
-        assert bool(found.notes(text)) is (gateway == "dns64")
+        of_server(Gateway(establishes=1), cached_share=1)
 
 
 @pytest.mark.parametrize(
-    ("gateway", "far_side"), [(None, "; far side: the tester itself"), ("dns64", "; far side: knot"), ("dns", "")]
+    ("kind", "others", "far_side", "held_against"),
+    [
+        (None, {}, "; far side: the tester itself", []),
+        # RFC 8219 section 9 is about DNS64 servers alone; and a server of its own data has no far side.
+        ("dns64", {}, "; far side: knot", ["60 s", "20"]),
+        ("dns64", {"frame_timeout_seconds": 1.5}, "; far side: knot", ["60 s", "20", "1 s"]),
+        ("dns", {}, "", []),
+    ],
 )
-def test_a_server_of_its_own_data_has_no_far_side(gateway: str | None, far_side: str, tmp_path: Path) -> None:
-    texts = [note["text"] for note in queried(gateway, tmp_path).document["notes"] if note["word"] == "method"]
+def test_only_the_trials_of_a_dns64_server_are_held_against_the_rfc(
+    kind: str | None, others: dict[str, Any], far_side: str, held_against: list[str], tmp_path: Path
+) -> None:
+    gateway = simulated_lab.NAT44
+    if kind is not None:
+        gateway = tmp_path / simulated_lab.DNS64.name
+        gateway.write_text(simulated_lab.DNS64.read_text().replace('kind = "dns64"', f'kind = "{kind}"'))
+    rate = 1e5 if kind is None else None
+    found = measured(Gateway(forwards=300_000), gateway=gateway, connection_rate=rate, **others)
+    texts = [note["text"] for note in found.document["notes"] if note["word"] == "method"]
     (text,) = [text for text in texts if text.startswith("queries of type AAAA, answered right within")]
     assert text.partition(" s")[2] == far_side
+    rules = {
+        "60 s": "trials of 2 s; RFC 8219 section 9.2 requires 60 s",
+        "20": "RFC 8219 section 9.2 requires 20",
+        "1 s": "RFC 8219 section 9.2 allows 1 s",
+    }
+    assert [name for name, rule in rules.items() if found.notes(rule)] == held_against
 
 
 def test_the_tester_may_be_the_limit() -> None:
@@ -163,11 +157,11 @@ def test_a_table_too_small_gives_0_for_its_own_reason(golden: Golden) -> None:
 
 def test_a_real_server_gets_the_queries_no_faster_in_phase_1_than_any_can() -> None:
     truth = Gateway(forwards=300_000)
-    found = simulated_lab.measure("resolution-rate", truth, connections=N, connection_rate=1e5, far_side="knot")
+    found = measured(truth, far_side="knot")
     assert found.plans("handed_on") == {True}
     assert found.plans("phase1_rate") == {10_000}
     assert found.notes("answered right within 0.25 s; far side: knot")
-    own = simulated_lab.measure("resolution-rate", truth, connections=N, connection_rate=1e5)
+    own = measured(truth)
     assert (own.plans("handed_on"), own.plans("phase1_rate")) == ({False}, {50_000})
 
 
@@ -177,24 +171,7 @@ def test_a_type_that_is_none_of_ours_is_refused() -> None:
 
 
 def test_queries_have_their_own_length() -> None:
-    found = simulated_lab.measure("resolution-rate", Gateway(), connections=N)
+    found = measured(Gateway(), connection_rate=None)
     frames = [trial["request"]["frame"] for trial in found.trials]
     assert {(frame["size"], frame["side"]) for frame in frames if frame.get("query")} == {(114, "initiator")}
     assert any(frame.get("query") is None for frame in frames)
-
-
-def test_queries_go_to_port_53_over_1600_connections_unless_told_otherwise() -> None:
-    cell = ask("resolution-rate", "nftables-nat44", {}).cell
-    assert (cell.traffic.destination_ports, cell.traffic.connections) == ("53", 1600)
-    own = ask("resolution-rate", "nftables-nat44", {"source_ports": "2000-2999"}).cell
-    assert (own.traffic.destination_ports, own.traffic.connections) == ("53", None)
-    # The draft's number is the same for every technology: a customer has 2048 ports.
-    for gateway in ("map-t", "map-e", "lw4o6", "ds-lite", "464xlat-tayga"):
-        assert Bench(ask("resolution-rate", gateway, {}).cell).traffic.connections == 1600
-    smaller = ask("resolution-rate", "map-t", {"psid_length": 6}).cell
-    assert (smaller.traffic.destination_ports, smaller.traffic.connections) == ("53", None)
-    assert Bench(smaller).traffic.connections == 512
-    several = ask("resolution-rate", "map-t", {"psid_length": 6, "subscribers": 2}).cell
-    assert several.traffic.connections == 1600
-    other = ask("throughput", "nftables-nat44", {}).cell
-    assert (other.traffic.destination_ports, other.traffic.connections) == (None, None)

@@ -10,13 +10,10 @@ import pytest
 from tests import simulated_lab
 from tests.simulated_lab import Measured
 from tests.unit.golden import Golden
-from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 from tests.unit.test_procedure_connection_rate import Observed
 
-from natgauge.analysis.contrast import Span, spans
 from natgauge.errors import BrokenError, UsageError
-from natgauge.records.measurement import Result
 
 N = 1000
 #: 100 periods of 1 s at half of the throughput.
@@ -51,7 +48,8 @@ def slower(gateway: Gateway, period: int) -> None:
 
 
 def test_a_device_that_stays_the_same_fails_in_no_period(golden: Golden) -> None:
-    result = measure()
+    observed = Observed()
+    result = measure(observe=observed)
     assert (result.median, result.unit) == (0, "%")
     counted = {"periods": 100, "judged_periods": 100, "failed_periods": 0, "invalid_periods": 0, "lost_percent": 0}
     assert figures(result) == counted
@@ -59,6 +57,9 @@ def test_a_device_that_stays_the_same_fails_in_no_period(golden: Golden) -> None
     assert [row["seconds"] for row in rows[:2]] == [1.0, 2.1]
     assert {(row["verdict"], row["lost_frames"], row["connections"]) for row in rows} == {("PASS", 0.0, float(N))}
     golden(notes(result))
+    # Each period is an event with its number and the time that is left.
+    assert [event.period for event in observed.events] == list(range(101))
+    assert (observed.events[0].outcome, observed.events[-1].seconds_left) == (None, 0)
 
 
 def test_a_device_that_deteriorates_is_found_with_its_first_failure_its_worst_period_and_a_trend(
@@ -82,12 +83,13 @@ def test_in_placement_shared_a_device_that_deteriorates_is_late(golden: Golden) 
     golden(notes(result))
 
 
-def test_sporadic_loss_is_no_trend() -> None:
-    # Trial 0 fills the table, so that a reading of its count can be timed.
-    result = measure(loses_in=frozenset({21, 71}))
+def test_sporadic_loss_is_no_trend_and_a_device_may_tell_neither_count_nor_memory() -> None:
+    # Trial 0 is that of phase 1 alone.
+    result = measure(loses_in=frozenset({20, 70}), gateway=simulated_lab.ROUTING)
     assert result.median == 2
     assert figures(result)["first_failure_seconds"] == pytest.approx(21 + 2.0)
     assert "with time" not in notes(result)
+    assert {row["connections"] for row in result.repetitions[0].series} == {None}
 
 
 def test_a_period_that_a_stall_spoiled_does_not_count(golden: Golden) -> None:
@@ -97,16 +99,26 @@ def test_a_period_that_a_stall_spoiled_does_not_count(golden: Golden) -> None:
     assert 10 < invalid < 50
     assert result.trials["INVALID"] == invalid
     golden(notes(result))
-
-
-def test_where_stalls_spoiled_all_periods_nothing_is_said_of_the_device(golden: Golden) -> None:
+    # Where stalls spoiled all periods, nothing is said of the device.
     with golden.raises(BrokenError):
-        measure(disturbed=1.0)
+        measure(disturbed=1.0, hours=5 / 3600)
 
 
-def test_a_device_that_forgets_connections_is_found_although_it_loses_nothing(golden: Golden) -> None:
-    result = measure(lambda gateway, period: setattr(gateway, "counts", N - period))
+@pytest.mark.parametrize(
+    ("count", "change"),
+    [
+        (lambda period: N - period, -99),
+        # A fall by 900 was told to be one "by 1.04e+03 connections in all", more than there were.
+        (lambda period: N if period < 50 else 100, -900),
+        # From the first period to the last one there are 99 steps.
+        (lambda period: N + 10 * period, 990),
+    ],
+    ids=["forgets", "falls at once", "leaks"],
+)
+def test_a_count_that_changes_is_found_although_nothing_is_lost(count: Any, change: float, golden: Golden) -> None:
+    result = measure(lambda gateway, period: setattr(gateway, "counts", count(period)))
     assert result.median == 0
+    assert figures(result)["connections_change"] == pytest.approx(change)
     golden(notes(result))
 
 
@@ -115,11 +127,6 @@ def test_a_leak_of_memory_is_reported_from_a_twentieth_of_what_was_available(lea
     result = measure(lambda gateway, period: setattr(gateway, "free_octets", (1 << 30) - period * leak))
     golden(notes(result))
     assert figures(result)["free_mib_change"] == pytest.approx(-100 * leak / (1 << 20), rel=0.1)
-
-
-def test_a_device_that_tells_neither_count_nor_memory_is_measured() -> None:
-    result = measure(gateway=simulated_lab.ROUTING)
-    assert {row["connections"] for row in result.repetitions[0].series} == {None}
 
 
 def interrupted(_gateway: Gateway, period: int) -> None:
@@ -155,35 +162,21 @@ def test_a_time_limit_leaves_periods_out(golden: Golden) -> None:
         measure(most_seconds=0.5)
 
 
-def test_pauses_that_a_slow_reading_makes_longer_leave_periods_out_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seen in the code: 600 s took 1,500 s where a reading takes 1 s."""
-    monkeypatch.setattr("tests.simulated_lab.engine.PERIOD_PAUSE_SECONDS", 2.0)
-    result = measure(most_seconds=60.5)
-    assert 15 <= figures(result)["periods"] <= 21
-    assert [note.text for note in result.notes if note.word == "time used up"] == [
-        f"{figures(result)['periods']:g} of 100 periods fitted into the time"
-    ]
-
-
 @pytest.mark.parametrize(("pause", "fitting"), [(0.1, 33), (2.0, 14)])
 def test_the_opening_of_the_connections_is_a_part_of_the_time_limit(
     pause: float, fitting: int, golden: Golden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seen: all of the time was given to the periods, so that the trial with its 20 s of phase 1 was refused."""
+    """Seen: all of the time was given to the periods, so that the trial with its 20 s of phase 1 was refused.
+
+    Pauses that a slow reading makes longer leave periods out, too: 600 s took 1,500 s where a reading takes 1 s.
+    """
     monkeypatch.setattr("tests.simulated_lab.engine.PERIOD_PAUSE_SECONDS", pause)
     result = measure(most_seconds=60.5, connection_rate=100.0)
     assert figures(result)["periods"] == fitting
+    said = [note.text for note in result.notes if note.word == "time used up"]
+    assert said == [f"{fitting} of 100 periods fitted into the time"]
     with golden.raises(BrokenError):
         measure(most_seconds=20.5, connection_rate=100.0)
-
-
-def test_each_period_is_an_event_with_its_number_and_the_time_that_is_left() -> None:
-    observed = Observed()
-    measure(observe=observed)
-    events = observed.events
-    assert [event.period for event in events] == list(range(101))
-    assert events[0].outcome is None
-    assert events[-1].seconds_left == 0
 
 
 def test_more_periods_than_a_result_has_rows_are_refused() -> None:
@@ -191,27 +184,21 @@ def test_more_periods_than_a_result_has_rows_are_refused() -> None:
         measure(hours=168.0)
 
 
-def late_but_once(gateway: Gateway, period: int) -> None:
-    """Let the tester be late in 99 of 100 periods."""
-    gateway.sender_lag = 0.0 if period == 50 else 0.01
-
-
-def test_one_period_that_was_judged_is_no_stability_of_a_hundred(golden: Golden) -> None:
+@pytest.mark.parametrize(("invalid", "undecided"), [(99, True), (10, False)])
+def test_invalid_periods_widen_the_share_and_too_many_leave_it_undecided(
+    invalid: int, golden: Golden, *, undecided: bool
+) -> None:
     """99 INVALID periods of 100 were "fails in 0 % of the periods", for information."""
-    found = measured(late_but_once)
-    (one,) = found.result.repetitions
-    assert (one.value, one.upper) == (0, 99)
-    golden(notes(found.result))
-    assert "undecided" in found.words()
 
-
-def test_a_few_invalid_periods_widen_the_share_and_leave_it_decided() -> None:
     def late(gateway: Gateway, period: int) -> None:
-        gateway.sender_lag = 0.01 if period < 10 else 0.0
+        """The tester is late in some periods."""
+        gateway.sender_lag = 0.01 if period < invalid else 0.0
 
-    result = measure(late)
-    assert (result.repetitions[0].value, result.repetitions[0].upper) == (0, 10)
-    assert "undecided" not in notes(result)
+    found = measured(late)
+    (one,) = found.result.repetitions
+    assert (one.value, one.upper) == (0, invalid)
+    golden(notes(found.result))
+    assert ("undecided" in found.words()) == undecided
 
 
 def test_invalid_periods_may_have_failed_or_passed_in_the_range_of_a_repetition() -> None:
@@ -220,30 +207,9 @@ def test_invalid_periods_may_have_failed_or_passed_in_the_range_of_a_repetition(
     def half_late(gateway: Gateway, period: int) -> None:
         gateway.sender_lag = 0.01 if period % 2 else 0.0
 
-    (one,) = measure(half_late, loses_in=frozenset(range(3, 23, 2))).repetitions
+    found = measured(half_late, loses_in=frozenset(range(3, 23, 2)))
+    (one,) = found.result.repetitions
     assert (one.value, one.upper) == (20, 60)
     ends = {name: value for name, value in one.figures.items() if name.startswith("failed_percent")}
     assert sorted(ends.values()) == [10, 60]
-    document = made([20.0], metric="stability", unit="%", figures=ends).document()
-    document["repetitions"][0] |= {"upper": 60.0}
-    assert spans(Result.from_document(document)) == [Span(10, 60)]
-
-
-def test_a_count_that_falls_at_once_is_a_step_of_its_own_size(golden: Golden) -> None:
-    """A fall by 900 was told to be one "by 1.04e+03 connections in all", more than there were."""
-
-    def forgets(gateway: Gateway, period: int) -> None:
-        gateway.counts = N if period < 50 else 100
-
-    result = measure(forgets)
-    assert figures(result)["connections_change"] == -900
-    golden(notes(result))
-
-
-def test_a_change_from_the_first_period_to_the_last_is_one_of_99_steps(golden: Golden) -> None:
-    def leaks(gateway: Gateway, period: int) -> None:
-        gateway.counts = N + 10 * period
-
-    result = measure(leaks)
-    assert figures(result)["connections_change"] == pytest.approx(990)
-    golden(notes(result))
+    assert found.span == (10, 60)

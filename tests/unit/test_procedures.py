@@ -1,27 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for every procedure: how it presents itself, and that it knows nothing but a measurer."""
+"""What holds for every procedure: how it presents itself, its frame, and that it knows nothing but a measurer."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.plans import PlanOfTrial
-from tests.unit.counted import make_counts
+from tests.plans import OneTrial, PlanOfTrial
+from tests.unit.counted import make_counts, make_outcome
+from tests.unit.golden import Golden
+from tests.unit.made_settings import alone, settings_of
 from tests.unit.simulated import Gateway
 
+import natgauge
 from natgauge.errors import BrokenError, UsageError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurements.making import make
+from natgauge.measurer import Ability, Measurer
 from natgauge.metrics import metrics
+from natgauge.metrics.metric import Metric
+from natgauge.notes import Note
 from natgauge.procedures import connection_rate, get, latency, procedures, throughput
 from natgauge.procedures.kit.events import Bounds, Event
 from natgauge.procedures.kit.measure.prerequisite import inner
-from natgauge.procedures.kit.result.frame_counts import forwarding_rate
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.repetitions import Answered, Repetitions
+from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, TrialSettings
 from natgauge.records.parameters import Parameters
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.words import Verdict
 
 
 def test_each_declared_metric_has_a_procedure_and_none_was_lost() -> None:
@@ -77,12 +93,10 @@ def test_a_count_of_0_after_connections_were_forwarded_ends_every_measurement(
     metric: str, *, knows_limit: bool
 ) -> None:
     """Seen: 20,000 connections forwarded, 0 counted, published as limited by a full table."""
-    procedure = get(metric)
     gateway = Gateway(counts=0, knows_limit=knows_limit)
-    settings = procedure.settings(connections=20_000, placement="isolated", repeat=1)
     said = f"{metric}|connection-rate: the device's own count is 0 after it forwarded .* without a loss"
     with pytest.raises(BrokenError, match=said) as caught:
-        procedure.measure(gateway, settings)
+        alone(metric, gateway, connections=20_000)
     assert "\n" not in str(caught.value)
     assert gateway.outcomes[-1].limited_by != "table"
 
@@ -129,11 +143,193 @@ def test_time_left_counts_this_repetition_and_those_to_come() -> None:
     assert [event.seconds_left for event in events] == expected
 
 
-def test_the_forwarding_rate_is_the_slowest_directions_over_the_time_it_really_took() -> None:
-    on_time = make_counts(intended=100, offered=100, received=80, nominal_seconds=2.0, sending_seconds=1.9)
-    behind = make_counts(intended=100, offered=100, received=100, nominal_seconds=2.0, sending_seconds=4.0)
-    assert forwarding_rate([on_time]) == 40
-    assert forwarding_rate([on_time, behind]) == 25
-    assert forwarding_rate([behind, on_time]) == 25
-    assert forwarding_rate([]) is None
-    assert forwarding_rate([make_counts(1, 1, 1)]) is None
+DECIDED: dict[str, Any] = {
+    "connections": 1000,
+    "placement": "isolated",
+    "own_processes": False,
+    "order": "increasing",
+    "four_tuples": 5000,
+}
+
+
+def test_settings_are_made_of_what_traffic_and_lab_decided_and_of_what_was_asked() -> None:
+    found = settings_of(get("throughput"), {"error": "2%", "repeat": "7", "trial_seconds": 0.5}, **DECIDED)
+    assert (found.connections, found.placement, found.order) == (1000, "isolated", "increasing")
+    assert (found.error, found.repeat, found.trial_seconds) == (SearchError(share=0.02), 7, 0.5)
+
+
+def test_what_is_asked_goes_before_the_metrics_profile_and_that_before_the_common_one() -> None:
+    found = settings_of(get("throughput"), {"profile": "standard", "goals": "rfc2544"}, **DECIDED)
+    assert (found.goals, found.search, found.trial_seconds, found.repeat) == ("rfc2544", "mlrsearch", 1.0, 1)
+    assert (found.error, found.profile) == (SearchError(share=0.005), "standard")
+
+
+def test_only_a_metric_that_draws_four_tuples_gets_their_number() -> None:
+    assert settings_of(get("enumeration-orders"), {}, **DECIDED).space == 5000
+    assert settings_of(get("connection-rate"), {}, **DECIDED).four_tuples is None
+    assert not hasattr(settings_of(get("throughput"), {}, **DECIDED), "four_tuples")
+
+
+@pytest.mark.parametrize("name", sorted(DECIDED_ELSEWHERE))
+def test_what_traffic_and_lab_decide_is_no_setting_of_a_metric(name: str, golden: Golden) -> None:
+    for metric in procedures():
+        with golden.raises(UsageError):
+            settings_of(get(metric), {name: DECIDED[name]}, **DECIDED)
+
+
+def test_every_ability_that_is_missing_is_named_before_anything_starts(golden: Golden) -> None:
+    procedure, gateway = get("system-recovery"), Gateway()
+    settings = settings_of(procedure, {"stateless": True}, **DECIDED)
+    for refuse in (
+        lambda: procedure.refuse_unable(gateway.abilities, settings),
+        lambda: procedure.measure(gateway, settings),
+    ):
+        with golden.raises(UsageError):
+            refuse()
+    assert not gateway.plans
+
+
+class _Least(Measurer):
+    """A measurer that can do no more than it must."""
+
+    @property
+    def highest_rate(self) -> float:
+        return 1e6
+
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
+        """Pass up to 100,000 connections/s."""
+        came = plan.connections if plan.phase1_rate <= 1e5 else plan.connections - 1
+        counts = make_counts(plan.connections, plan.connections, came, nominal_seconds=1.0, sending_seconds=1.0)
+        if counts.lost:
+            return make_outcome(Verdict.FAIL, "1 frame was lost", counts, limited_by="device", failed_phase=1)
+        return make_outcome(Verdict.PASS, "", counts, stored=came)
+
+
+def test_a_measurer_that_only_measures_is_enough_for_a_plain_metric() -> None:
+    assert alone("connection-rate", _Least()).summary.median == pytest.approx(1e5, rel=0.01)
+
+
+PHASE1 = PlanOfTrial(10, 10.0)
+VERBS: list[tuple[Ability, Callable[[Measurer], object]]] = [
+    (Ability.EMPTY_TIMED, lambda measurer: measurer.empty_timed()),
+    (Ability.WATCH_COUNT, lambda measurer: measurer.watch_count(0.1, 1.0)),
+    (Ability.RESTART, lambda measurer: measurer.restart()),
+    (Ability.OWN_DELAYS, lambda measurer: measurer.own_delays(PHASE1)),
+]
+
+
+@pytest.mark.parametrize("act", [act for _, act in VERBS], ids=[ability.name for ability, _ in VERBS])
+def test_what_a_measurer_does_not_give_refuses_in_one_line(act: Callable[[Measurer], object], golden: Golden) -> None:
+    assert _Least().abilities == frozenset()
+    with golden.raises(UsageError):
+        act(_Least())
+
+
+class _Counted(Repetitions[TrialSettings]):
+    """Its value is the number of the repetition."""
+
+    def once(self, known: float | None) -> Measurement:
+        """One trial; it must have been disturbed to be noted."""
+        outcome = self.runner.run(self.settings.phase1_plan(10.0), 10.0, Bounds())
+        attempts = (Attempt(10.0, short=False, outcome=outcome),)
+        return Measurement(
+            (known or 0) + 1,
+            None,
+            "device",
+            verdict_counts(attempts),
+            attempts=attempts,
+            notes=(Note("trials", "of one"),),
+        )
+
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
+        return [Note("method", f"own, after {len(measurements)}")]
+
+    def phase1_notes(self) -> Sequence[Note]:
+        return [Note("phase 1", "of phase 1")]
+
+
+COUNTED = Metric(name="counted", unit="times", summary="counts", source="RFC 2544 section 26.1")
+
+
+class _Told(TrialSettings):
+    def as_run(self) -> _Told:
+        return replace(self, loss_tolerance=0.25)
+
+    def notes(self) -> list[Note]:
+        return [Note("settings", f"of settings with {self.loss_tolerance}")]
+
+
+def counted(start: Any) -> Procedure[Any]:
+    return Procedure(COUNTED, _Told, start)
+
+
+def test_the_frame_repeats_and_tells_the_notes_of_all_in_one_order(golden: Golden) -> None:
+    gateway = Gateway(disturbed=1.0)
+    result = counted(_Counted).measure(gateway, _Told(connections=10, placement="isolated", repeat=3))
+    assert result.values == (1, 2, 3)
+    golden(result.notes[:5])
+    assert result.parameters["loss_tolerance"] == 0.25
+    assert all(plan.loss_tolerance == 0.25 for plan in gateway.plans)
+    assert (result.metric, result.unit) == ("counted", "times")
+
+
+def test_an_answer_that_is_known_before_is_not_repeated(golden: Golden) -> None:
+    measurement = Measurement(0.0, None, "device", {}, notes=(Note("trials", "of one"),))
+    procedure = counted(lambda _runner, _settings: Answered(measurement, [Note("method", "nothing to be done")]))
+    gateway = Gateway()
+    result = procedure.measure(gateway, _Told(connections=10, placement="isolated", repeat=3))
+    assert result.values == (0.0,)
+    golden(result.notes[:2])
+    assert not gateway.plans
+
+
+@pytest.mark.parametrize("ceiling", [0.0, -1.0, math.nan, math.inf])
+def test_a_tester_without_a_rate_is_refused(ceiling: float) -> None:
+    with pytest.raises(BrokenError, match="highest rate"):
+        alone("connection-rate", Gateway(ceiling=ceiling))
+
+
+def test_a_campaign_that_can_go_on_is_ended_without_a_part_of_a_trial() -> None:
+    def interrupted(_gateway: Gateway, period: int) -> None:
+        if period == 30:
+            raise KeyboardInterrupt
+
+    procedure, hundred = get("stability"), {"hours": 100 / 3600, "throughput_rate": 1e6, "connection_rate": 1e6}
+    gateway = Gateway(ages=interrupted, abilities=frozenset({Ability.PERIODS}))
+    with pytest.raises(KeyboardInterrupt):
+        procedure.measure(gateway, settings_of(procedure, hundred, **DECIDED), may_be_cut=False)
+
+
+@pytest.mark.parametrize("when_full", ["refuse", "evict"])
+def test_the_size_of_a_table_that_nobody_counts_is_found_by_validation(when_full: Any) -> None:
+    gateway = Gateway(establishes=3e5, table_size=77_777, when_full=when_full, knows_count=False)
+    (one,) = alone("table-capacity", gateway, connections=200_000).measurements
+    assert (one.value, one.upper) == (77_777, 77_778)
+
+
+#: Those that make their answers up, for whom a default of the base class is an answer, too.
+MADE_UP = {"_Assumed"}
+SOURCES = Path(natgauge.__file__).parent
+
+
+def members(kind: type) -> set[str]:
+    return {name for name in vars(kind) if not name.startswith("_")}
+
+
+def test_the_real_measurer_gives_every_public_member_of_the_base_class() -> None:
+    """Seen: a new member was forgotten, and the default of the base class was the answer."""
+    assert members(Measurer) - members(LabMeasurer) == set()
+
+
+def test_no_measurer_of_natgauge_is_missing_above() -> None:
+    derived = re.compile(r"^class (\w+)\(Measurer\)", re.MULTILINE)
+    found = {name for path in SOURCES.rglob("*.py") for name in derived.findall(path.read_text(encoding="utf-8"))}
+    assert found == MADE_UP | {LabMeasurer.__name__}
+
+
+def test_each_repetition_is_measured_by_the_measurer_that_its_beginning_returned() -> None:
+    procedure = get("connection-rate")
+    settings = settings_of(procedure, {"repeat": 3, "error": "1%"}, **{**DECIDED, "connections": 100_000})
+    gateways = [Gateway(establishes=rate) for rate in (100_000.0, 200_000.0, 300_000.0)]
+    result = procedure.measure(gateways[0], settings, begins=lambda number: gateways[number - 1])
+    assert result.values == pytest.approx([100_000, 200_000, 300_000], rel=0.02)

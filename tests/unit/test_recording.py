@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.golden import Golden
+from tests.unit.made_settings import alone
 from tests.unit.simulated import Gateway
 
 from natgauge.analysis.comparing import comparable
@@ -28,7 +29,6 @@ from natgauge.measurements.conditions import Conditions, gateway_parameters, rec
 from natgauge.measurements.making import make
 from natgauge.measurements.prepared import parameters_of
 from natgauge.procedures import procedures, throughput
-from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import OF_HOST, OWN_TIMEOUT, Parameters, describe, descriptions
@@ -368,15 +368,14 @@ def test_a_result_has_the_time_out_of_before_and_the_one_that_its_trials_had(
     device: Gateway, raised: int | None
 ) -> None:
     """Seen: a time-out that natgauge had raised in a trial was in no field of the result."""
-    procedure = procedures()["connection-rate"]
-    chosen = make_settings(
-        procedure, {"repeat": 1}, connections=20_000, placement="shared", order="permutation", four_tuples=20_000
-    )
-    knobs = replace(DEVICE, knobs={**DEVICE.knobs, "udp_timeout": 30})
-    found = make(procedure.measure(device, chosen), record(replace(CONDITIONS, device=knobs)))
+    asked = record(replace(CONDITIONS, device=replace(DEVICE, knobs={**DEVICE.knobs, "udp_timeout": 30})))
+
+    def of(gateway: Gateway) -> Result:
+        return make(alone("connection-rate", gateway, connections=20_000, placement="shared"), asked)
+
+    found = of(device)
     assert (found.parameters.device["udp_timeout"], found.parameters.device.get("raised_udp_timeout")) == (30, raised)
-    unraised = make(procedure.measure(Gateway(establishes=3e5), chosen), record(replace(CONDITIONS, device=knobs)))
-    assert not list(comparable(found, unraised))
+    assert not list(comparable(found, of(Gateway(establishes=3e5))))
 
 
 def test_a_mix_is_recorded_with_its_means_and_with_the_least_frame_which_opens_connections() -> None:

@@ -14,6 +14,7 @@ import pytest
 from tests.unit.counted import make_counts, make_outcome
 from tests.unit.golden import Golden
 from tests.unit.made_results import doubted_for, grouped, made
+from tests.unit.made_settings import alone, stored_alone
 from tests.unit.simulated import Gateway
 
 from natgauge.analysis.between_runs import left_range
@@ -22,7 +23,7 @@ from natgauge.doubts import find
 from natgauge.known_doubts import words_of
 from natgauge.measurements.making import make
 from natgauge.notes import Note
-from natgauge.procedures import connection_rate, procedures
+from natgauge.procedures import procedures
 from natgauge.procedures.kit.result.notes import disturbed_note
 from natgauge.procedures.kit.result.results import Attempt, Measurement, make_result, verdict_counts
 from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
@@ -48,11 +49,29 @@ def measured(
     limited_by: LimitedBy = "device",
     trials: dict[Verdict, int] | None = None,
     error: float = 1.0,
-) -> Any:
+    metric: str = "throughput",
+    parameters: Parameters | None = None,
+    **each: Any,
+) -> Result:
+    """A result of these repetitions; what else is given each of them has."""
     counts = dict.fromkeys(Verdict, 0) | {Verdict.PASS: 3, Verdict.FAIL: 2} | (trials or {})
-    return make_result(
-        "throughput", "frames/s", {}, [Measurement(value, value + error, limited_by, counts) for value in values]
+    repetitions = [Measurement(value, value + error, limited_by, counts, **each) for value in values]
+    unit = procedures()[metric].unit
+    return make(make_result(metric, unit, {}, repetitions), parameters or Parameters())
+
+
+def tried(value: float, upper: float | None, *kinds: tuple[int, str, dict[str, bool]], notes: Any = ()) -> Measurement:
+    """A repetition with so many trials of each verdict, each of which is `excused` or `disturbed`."""
+    none = make_counts(intended=0, offered=0, received=0)
+    attempts = tuple(
+        Attempt(1.0, short=False, outcome=make_outcome(verdict, "" if verdict == "PASS" else "why", none, **how))
+        for number, verdict, how in kinds
+        for _ in range(number)
     )
+    return Measurement(value, upper, "device", verdict_counts(attempts), attempts=attempts, notes=notes)
+
+
+EXCUSED = {"excused": True}
 
 
 def stored(folder: Path, change: Change = lambda _: None) -> Path:
@@ -66,22 +85,23 @@ def stored(folder: Path, change: Change = lambda _: None) -> Path:
 def test_repetitions_that_were_limited_otherwise_than_most_are_told(golden: Golden) -> None:
     """Two of five were the tester's, and nothing said so."""
     gateway = Gateway(establishes=1e6, ceiling=1.12e6, noise=0.06, seed=1)
-    settings = connection_rate.ConnectionRateSettings(connections=100_000, placement="isolated", repeat=5)
-    result = make(connection_rate.PROCEDURE.measure(gateway, settings), Parameters())
+    result = stored_alone("connection-rate", gateway, connections=100_000, repeat=5)
     limits = Counter(one.limited_by for one in result.repetitions)
-    (most, _), (other, _) = limits.most_common()
-    assert {most, other} == {"device", "tester"}
+    assert set(limits) == {"device", "tester"}
     (doubt,) = (doubt for doubt in result.doubts if doubt.word == "several limits")
     golden(doubt.text)
 
 
-def test_what_was_stored_is_read_back_the_same(tmp_path: Path) -> None:
-    settings = connection_rate.ConnectionRateSettings(connections=1000, placement="isolated", repeat=3)
-    found = make(
-        connection_rate.PROCEDURE.measure(Gateway(establishes=500_000, noise=0.02), settings),
-        grouped({"gateway": "x"}),
-        "here",
-    )
+def test_what_was_run_is_stored_and_read_back_the_same(tmp_path: Path) -> None:
+    measurement = alone("connection-rate", Gateway(establishes=500_000, noise=0.02), repeat=3)
+    asked = Parameters.grouped(settings={"connections": 1000, "frame_timeout_seconds": None}, device={"gateway": "x"})
+    found = make(measurement, asked, "here")
+    assert found.parameters.settings["frame_timeout_seconds"] == LONGEST_WAIT_SECONDS
+    assert found.parameters.traffic["connections"] == 1000
+    assert found.parameters.device == {"gateway": "x"}
+    assert found.values == measurement.values
+    assert [one.error for one in found.repetitions] == [one.error for one in measurement.measurements]
+    assert [one.trials for one in found.repetitions] == [dict(one.trials) for one in measurement.measurements]
     Store(tmp_path).write_summary(found.document())
     assert read_summary(tmp_path).document() == found.document()
     assert json.loads((tmp_path / "summary.json").read_text())["schema"] == "natgauge-summary-7"
@@ -107,18 +127,21 @@ WRONG: list[tuple[str, Change, str]] = [
 ]
 
 
+def refused(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line with which `report` refuses a folder."""
+    assert run(["report", str(path)]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    (line,) = shown.err.splitlines()
+    return line
+
+
 @pytest.mark.parametrize(("change", "says"), [one[1:] for one in WRONG], ids=[one[0] for one in WRONG])
 def test_a_summary_that_is_none_is_refused_in_one_line(
     change: Change, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = stored(tmp_path, change)
-    assert run(["report", str(folder)]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    (line,) = shown.err.splitlines()
-    assert str(folder / "summary.json") in line
-    assert says in line
-    assert "measure again" in line
+    line = refused(stored(tmp_path, change), capsys)
+    assert [each for each in (str(tmp_path / "summary.json"), says, "measure again") if each not in line] == []
 
 
 @pytest.mark.parametrize(
@@ -130,10 +153,8 @@ def test_a_damaged_file_is_refused_in_one_line(
     octets: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "summary.json").write_bytes(octets)
-    assert run(["report", str(tmp_path)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert str(tmp_path / "summary.json") in line
-    assert "measure again" in line
+    line = refused(tmp_path, capsys)
+    assert [each for each in (str(tmp_path / "summary.json"), "measure again") if each not in line] == []
 
 
 @pytest.mark.parametrize(
@@ -151,8 +172,7 @@ def test_a_folder_that_is_no_result_is_refused_and_says_why(
 ) -> None:
     path = tmp_path / "x"
     make_folder(path)
-    assert run(["report", str(path)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    line = refused(path, capsys)
     assert str(path) in line
     golden(line)
 
@@ -170,19 +190,6 @@ def test_a_parameter_that_is_a_whole_number_has_all_its_digits() -> None:
     assert result.number("connections") == 2**53 + 1
 
 
-def test_settings_and_repetitions_of_a_measurement_are_those_that_were_run() -> None:
-    settings = connection_rate.ConnectionRateSettings(connections=1000, placement="isolated", repeat=2)
-    asked = Parameters.grouped(settings={"connections": 1000, "frame_timeout_seconds": None}, device={"gateway": "x"})
-    measurement = connection_rate.PROCEDURE.measure(Gateway(establishes=500_000), settings)
-    found = make(measurement, asked)
-    assert found.parameters.settings["frame_timeout_seconds"] == LONGEST_WAIT_SECONDS
-    assert found.parameters.traffic["connections"] == 1000
-    assert found.parameters.device == {"gateway": "x"}
-    assert found.values == measurement.values
-    assert [one.error for one in found.repetitions] == [one.error for one in measurement.measurements]
-    assert [one.trials for one in found.repetitions] == [dict(one.trials) for one in measurement.measurements]
-
-
 SIMULATED = [
     "connection-rate", "validated-connection-rate", "throughput", "frame-loss", "latency", "pdv", "enumeration-orders",
 ]  # fmt: skip
@@ -191,10 +198,8 @@ SIMULATED = [
 @pytest.mark.parametrize("placement", ["shared", "isolated", "external"])
 @pytest.mark.parametrize("metric", SIMULATED)
 def test_the_time_limits_told_are_those_of_the_trials(metric: str, placement: Any) -> None:
-    procedure = procedures()[metric]
-    settings = procedure.settings(connections=10_000, placement=placement, repeat=1)
     gateway = Gateway(placement=placement)
-    found = make(procedure.measure(gateway, settings, lambda _: None), Parameters())
+    found = stored_alone(metric, gateway, connections=10_000)
     names = {"frame_timeout_seconds", "connection_rate_timeout_seconds"} & set(found.parameters.settings)
     assert {plan.frame_timeout_seconds for plan in gateway.plans} == {found.parameter(name) for name in names}
 
@@ -203,17 +208,16 @@ def words(result: Result) -> list[str]:
     return [doubt.word for doubt in result.doubts]
 
 
-def test_a_result_without_doubts_has_none() -> None:
-    assert words(make(measured([100.0, 101.0, 99.0]), Parameters())) == []
-
-
 @pytest.mark.parametrize(
     ("values", "facts", "word"),
     [
         ([100.0], {}, "single repetition"),
+        ([100.0, 101.0, 99.0], {}, None),
         ([100.0, 95.5], {"error": 3.0}, None),
         ([103.0, 100.0, 97.5], {"error": 3.0}, "wide spread"),
         ([100.0, 94.0], {}, "wide spread"),
+        # Little, but more than the errors of their searches explain.
+        ([100.0, 97.0], {"error": 0.1}, "wide spread"),
         ([100.0, 106.0, 100.0], {}, "wide spread"),
         ([100.0, 93.0, 100.0], {}, "wide spread"),
         ([0.0, 0.0, 5.0], {}, "wide spread"),
@@ -226,7 +230,7 @@ def test_a_result_without_doubts_has_none() -> None:
 def test_what_makes_a_figure_doubtful_is_found_from_the_facts(
     values: list[float], facts: dict[str, Any], word: str | None, golden: Golden
 ) -> None:
-    found = make(measured(values, **facts), Parameters())
+    found = measured(values, **facts)
     assert words(found) == ([] if word is None else [word])
     golden([doubt.text for doubt in found.doubts])
     assert word is None or word in verdict(found)
@@ -264,7 +268,7 @@ def test_what_the_tester_takes_of_an_isolated_devices_cores_is_told(
     changed: dict[str, Any], limited_by: LimitedBy, *, doubted: bool, golden: Golden
 ) -> None:
     """`isolated` figures were called absolute while the device's cores did the tester's receive work unsaid."""
-    found = make(measured([1e6, 1e6], limited_by=limited_by), grouped({**ON_DEVICE_CORES, **changed}))
+    found = measured([1e6, 1e6], limited_by=limited_by, parameters=grouped({**ON_DEVICE_CORES, **changed}))
     texts = [doubt.text for doubt in found.doubts if doubt.word == "tester on device cores"]
     assert len(texts) == doubted
     golden(texts)
@@ -274,44 +278,39 @@ def test_what_the_tester_takes_of_an_isolated_devices_cores_is_told(
 
 
 def test_all_directions_share_the_devices_cores(golden: Golden) -> None:
-    one = Measurement(1e6, 1e6, "device", ONE_PASSED, figures={"frames_per_second_total": 2e6})
-    found = make(make_result("throughput", "frames/s", {}, [one, one]), grouped(ON_DEVICE_CORES))
-    golden(verdict(found))
+    both = measured(
+        [1e6, 1e6], error=0.0, figures={"frames_per_second_total": 2e6}, parameters=grouped(ON_DEVICE_CORES)
+    )
+    golden(verdict(both))
 
 
 @pytest.mark.parametrize("metric", sorted(procedures()))
 def test_a_rate_that_is_told_too_low_is_one_of_frames(metric: str) -> None:
-    one = Measurement(1e6, None, "device", ONE_PASSED)
-    unit = procedures()[metric].unit
-    found = make(make_result(metric, unit, {}, [one, one]), grouped(ON_DEVICE_CORES))
+    found = measured([1e6, 1e6], metric=metric, parameters=grouped(ON_DEVICE_CORES))
     # Connections that are forgotten at a rate need no frame.
-    rates = (
-        {"connections/s", "frames/s", "queries/s", "transactions/s"}
-        if metric not in ("tear-down-rate", "expiry")
-        else set()
-    )
-    assert ("too low" in verdict(found)) is (unit in rates)
+    rates = {"connections/s", "frames/s", "queries/s", "transactions/s"}
+    of_frames = found.unit in rates and metric not in ("tear-down-rate", "expiry")
+    assert ("too low" in verdict(found)) is of_frames
 
 
 @pytest.mark.parametrize("metric", ["latency", "frame-loss", "enumeration-orders", "tear-down-rate"])
 def test_where_the_figure_is_no_rate_of_frames_the_testers_time_alone_is_told(metric: str, golden: Golden) -> None:
     one = Measurement(5.0, None, "device", ONE_PASSED)
-    found = make(make_result(metric, "us", {}, [one, one]), grouped(ON_DEVICE_CORES))
-    golden(verdict(found))
+    golden(verdict(make(make_result(metric, "us", {}, [one, one]), grouped(ON_DEVICE_CORES))))
 
 
 def test_what_an_emulated_device_did_is_stamped_whatever_else_is_doubtful(golden: Golden) -> None:
-    plain = make(measured([100.0, 100.0]), Parameters.grouped(place={"emulated": False}))
+    plain = measured([100.0, 100.0], parameters=Parameters.grouped(place={"emulated": False}))
     assert not plain.functional
     assert "functional" not in verdict(plain)
-    found = make(measured([100.0]), Parameters.grouped(place={"emulated": True}))
+    found = measured([100.0], parameters=Parameters.grouped(place={"emulated": True}))
     assert words(found) == ["functional", "single repetition"]
     assert found.functional
     first, *others = verdict(found).splitlines()
     assert "without loss (functional, not performance): " in first
     golden(others)
     assert found.document()["doubts"][0]["word"] == "functional"
-    tester = make(measured([100.0]), Parameters.grouped(place={"cpu": "QEMU TCG CPU version 2.5+"}))
+    tester = measured([100.0], parameters=Parameters.grouped(place={"cpu": "QEMU TCG CPU version 2.5+"}))
     assert tester.functional
     golden(verdict(tester))
 
@@ -328,7 +327,7 @@ def test_a_process_that_takes_turns_with_the_sender_is_told(
     parameters: dict[str, Any], told: int, golden: Golden
 ) -> None:
     """Of tayga in `shared` placement 27 of 40 trials were INVALID, and the figure looked like any other."""
-    found = make(measured([100.0, 100.0]), Parameters.grouped(place=parameters))
+    found = measured([100.0, 100.0], parameters=Parameters.grouped(place=parameters))
     assert words(found).count("taking turns") == told
     golden(verdict(found))
 
@@ -336,7 +335,7 @@ def test_a_process_that_takes_turns_with_the_sender_is_told(
 @pytest.mark.parametrize("beside", [1, 3, None])
 def test_a_machine_that_others_measured_on_is_told(beside: int | None, golden: Golden) -> None:
     place: dict[str, Any] = {"placement": "shared"} if beside is None else {"placement": "shared", "beside": beside}
-    found = make(measured([100.0, 100.0]), Parameters.grouped(place=place))
+    found = measured([100.0, 100.0], parameters=Parameters.grouped(place=place))
     told = [doubt.text for doubt in found.doubts if doubt.word == "machine shared"]
     assert len(told) == (beside is not None)
     golden(told)
@@ -345,8 +344,7 @@ def test_a_machine_that_others_measured_on_is_told(beside: int | None, golden: G
 def test_a_dip_that_only_some_repetitions_fall_into_is_a_finding(golden: Golden) -> None:
     """200,000/s fails, 207,000/s passes: one repetition in three found the dip; before, nobody was told of it."""
     gateway = Gateway(passes=lambda rate: rate <= 208_000 and not 180_000 <= rate <= 200_400)
-    settings = connection_rate.ConnectionRateSettings(connections=100_000, placement="isolated", repeat=8)
-    found = make(connection_rate.PROCEDURE.measure(gateway, settings), Parameters())
+    found = stored_alone("connection-rate", gateway, connections=100_000, repeat=8)
     assert min(found.values) < 180_000
     assert max(found.values) > 205_000
     assert "wide spread" in words(found)
@@ -355,12 +353,10 @@ def test_a_dip_that_only_some_repetitions_fall_into_is_a_finding(golden: Golden)
 
 
 def test_disturbances_are_doubts() -> None:
-    settings = connection_rate.ConnectionRateSettings(connections=1000, placement="shared", repeat=2)
-    disturbed = connection_rate.PROCEDURE.measure(
-        Gateway(establishes=500_000, placement="shared", disturbed=0.3), settings
-    )
-    assert disturbed.disturbed > 0
-    assert "disturbed trials" in words(make(disturbed, Parameters()))
+    gateway = Gateway(establishes=500_000, placement="shared", disturbed=0.3)
+    found = stored_alone("connection-rate", gateway, repeat=2)
+    assert found.disturbed > 0
+    assert "disturbed trials" in words(found)
 
 
 def test_a_tear_down_rate_that_its_times_do_not_bear_out_is_doubted(golden: Golden) -> None:
@@ -374,13 +370,7 @@ def test_a_tear_down_rate_that_its_times_do_not_bear_out_is_doubted(golden: Gold
 
 
 def test_loads_that_passed_and_failed_are_a_doubt() -> None:
-    one = Measurement(
-        5.0,
-        None,
-        "device",
-        ONE_PASSED,
-        notes=(Note("contradictions", "5 passed and failed"),),
-    )
+    one = Measurement(5.0, None, "device", ONE_PASSED, notes=(Note("contradictions", "5 passed and failed"),))
     (doubt,) = make(make_result("x", "frames/s", {}, [one, one]), Parameters()).doubts
     assert (doubt.word, doubt.text[:1]) == ("contradictions", "1")
 
@@ -398,11 +388,7 @@ def test_loads_that_passed_and_failed_are_a_doubt() -> None:
 def test_excused_trials_are_told_and_too_many_decide_nothing(
     passed: int, excused: int, upper: float | None, word: str | None, golden: Golden
 ) -> None:
-    none = make_counts(intended=0, offered=0, received=0)
-    kinds = [make_outcome(Verdict.PASS, "", none)] * passed
-    kinds += [make_outcome(Verdict.INVALID, "why", none, excused=True)] * excused
-    attempts = tuple(Attempt(1.0, short=False, outcome=outcome) for outcome in kinds)
-    one = Measurement(5.0, upper, "device", verdict_counts(attempts), attempts=attempts)
+    one = tried(5.0, upper, (passed, "PASS", {}), (excused, "INVALID", EXCUSED))
     found = make(make_result("x", "frames/s", {}, [one, one]), Parameters()).doubts
     told = [doubt for doubt in found if doubt.word in {"excused trials", "undecided"}]
     assert [doubt.word for doubt in told] == ([] if word is None else [word])
@@ -416,35 +402,25 @@ def test_what_disturbances_did_to_trials_is_said_once(
     passed: int, excused: int, *, brief: bool, golden: Golden
 ) -> None:
     """Seen: 18 excused, 18 INVALID and 26 disturbed trials of 34 in three lines and two lists."""
-    none = make_counts(intended=0, offered=0, received=0)
-    kinds = [make_outcome(Verdict.PASS, "", none, disturbed=True)] * passed
-    kinds += [make_outcome(Verdict.INVALID, "why", none, excused=True, disturbed=True)] * excused
-    attempts = tuple(Attempt(1.0, short=False, outcome=outcome) for outcome in kinds)
-    one = Measurement(5.0, 7.0, "device", verdict_counts(attempts), attempts=attempts)
-    found = find(make_result("x", "frames/s", {}, [one] * 2), Parameters())
-    assert {"INVALID trials", "disturbed trials"} <= {doubt.word for doubt in found}
-    lines = graded([("a", found)], lambda _: "", brief=brief)
+
+    def lines_of(*kinds: tuple[int, str, dict[str, bool]]) -> list[str]:
+        found = find(make_result("x", "frames/s", {}, [tried(5.0, 7.0, *kinds)] * 2), Parameters())
+        assert {"INVALID trials", "disturbed trials"} <= {doubt.word for doubt in found}
+        return graded([("a", found)], lambda _: "", brief=brief)
+
+    stalled = {"disturbed": True}
+    lines = lines_of((passed, "PASS", stalled), (excused, "INVALID", {**EXCUSED, **stalled}))
     golden("\n".join(lines))
     assert sum("trials" in line for line in lines) == 1
     # Where disturbances are not known of each excused trial, each number is said.
-    calm = [make_outcome(Verdict.INVALID, "why", none, excused=True)] * excused
-    others = tuple(Attempt(1.0, short=False, outcome=outcome) for outcome in (*kinds[:1], *calm))
-    one = Measurement(5.0, 7.0, "device", verdict_counts(others), attempts=others)
-    found = find(make_result("x", "frames/s", {}, [one] * 2), Parameters())
-    assert "INVALID trials" in "\n".join(graded([("a", found)], lambda _: "", brief=brief))
+    others = lines_of((1, "PASS", stalled), (excused, "INVALID", EXCUSED))
+    assert "INVALID trials" in "\n".join(others)
 
 
 def test_a_wide_spread_names_every_doubt_that_is_one_of_its_causes() -> None:
     """A summary leaves these doubts out beside it, and has no other place for them."""
-    none = make_counts(intended=0, offered=0, received=0)
-    stalled = make_outcome(Verdict.PASS, "", none, disturbed=True)
-    kinds = [stalled] * 30 + [make_outcome(Verdict.INVALID, "why", none, excused=True)] * 2
-    attempts = tuple(Attempt(1.0, short=False, outcome=outcome) for outcome in kinds)
-    notes = (Note("contradictions", "x", 5),)
-    both = [
-        Measurement(value, value, "device", verdict_counts(attempts), attempts=attempts, notes=notes)
-        for value in (5.0, 7.0)
-    ]
+    kinds = (30, "PASS", {"disturbed": True}), (2, "INVALID", EXCUSED)
+    both = [tried(value, value, *kinds, notes=(Note("contradictions", "x", 5),)) for value in (5.0, 7.0)]
     texts = {doubt.word: doubt.text for doubt in find(make_result("x", "frames/s", {}, both), Parameters())}
     assert words_of(lambda doubt: doubt.cause_of == "wide spread") <= texts.keys()
     # Excused trials are INVALID ones.
@@ -452,12 +428,11 @@ def test_a_wide_spread_names_every_doubt_that_is_one_of_its_causes() -> None:
     assert [cause for cause in causes if cause not in texts["wide spread"]] == []
 
 
+UNDECIDED: Any = (1, "PASS", {}), (1, "INVALID", EXCUSED)
+
+
 def test_the_interval_that_disturbances_leave_of_drawn_frames_is_one_of_frames() -> None:
-    none = make_counts(intended=0, offered=0, received=0)
-    kinds = [make_outcome(Verdict.PASS, "", none), make_outcome(Verdict.INVALID, "why", none, excused=True)]
-    attempts = tuple(Attempt(1.0, short=False, outcome=outcome) for outcome in kinds)
-    one = Measurement(5.0, 7.0, "device", verdict_counts(attempts), attempts=attempts)
-    result = make_result("connection-rate", "connections/s", {}, [one, one])
+    result = make_result("connection-rate", "connections/s", {}, [tried(5.0, 7.0, *UNDECIDED)] * 2)
     (doubt,) = (each for each in find(result, grouped({"order": "with-replacement"})) if each.word == "undecided")
     assert doubt.text.startswith("its searches leave between 5 and 7 frames/s of drawn four tuples: ")
 
@@ -465,13 +440,7 @@ def test_the_interval_that_disturbances_leave_of_drawn_frames_is_one_of_frames()
 @pytest.mark.parametrize(("directions", "of"), [("both", "in each direction"), ("up", "from inside")])
 def test_the_first_line_contains_the_interval_that_disturbances_leave(directions: str, of: str) -> None:
     """Seen: 226 k frames/s in each direction in the first line, "and 225 k frames/s" in the doubt."""
-    none = make_counts(intended=0, offered=0, received=0)
-    kinds = [make_outcome(Verdict.PASS, "", none), make_outcome(Verdict.INVALID, "why", none, excused=True)]
-    attempts = tuple(Attempt(1.0, short=False, outcome=outcome) for outcome in kinds)
-    every = [
-        Measurement(value, upper, "device", verdict_counts(attempts), attempts=attempts)
-        for value, upper in ((205_900.0, 225_100.0), (206_000.0, 224_000.0))
-    ]
+    every = [tried(205_900.0, 225_100.0, *UNDECIDED), tried(206_000.0, 224_000.0, *UNDECIDED)]
     parameters = grouped({"directions": directions, "placement": "isolated"})
     result = make(make_result("throughput", "frames/s", {}, every), parameters)
     (doubt,) = (each for each in result.doubts if each.word == "undecided")
@@ -497,42 +466,34 @@ def test_numbers_of_repetitions_that_differ_are_written_as_everywhere() -> None:
 def test_short_trials_behind_a_queue_are_doubted(
     placement: Any, limit: float | None, connections: int, *, doubtful: bool
 ) -> None:
-    settings = connection_rate.ConnectionRateSettings(
-        connections=connections, placement=placement, repeat=2, frame_timeout_seconds=limit
-    )
-    found = make(
-        connection_rate.PROCEDURE.measure(Gateway(establishes=500_000, placement=placement), settings), Parameters()
-    )
+    gateway = Gateway(establishes=500_000, placement=placement)
+    given = {"connections": connections, "repeat": 2, "frame_timeout_seconds": limit}
+    found = stored_alone("connection-rate", gateway, **given)
     assert ("queues" in words(found)) is doubtful
 
 
 @pytest.mark.parametrize("value", ["x", -1, 1e300, 10**400, True, None, [1, "a"], {"a": {"b": 1}}])
-@pytest.mark.parametrize(
-    "name", ["connections", "hash_size", "device_cores", "device_cpus", "gateway", "placement", "error"]
-)
-def test_a_parameter_of_another_kind_is_shown_as_it_is(name: str, value: Any) -> None:
-    odd, plain = made([1.0], parameters={name: value}), made([1.0])
+def test_parameters_of_another_kind_are_shown_as_they_are(value: Any) -> None:
+    names = ("connections", "hash_size", "device_cores", "device_cpus", "gateway", "placement", "error")
+    odd, plain = made([1.0], parameters=dict.fromkeys(names, value)), made([1.0])
     assert verdict(odd)
     assert len(csv_table.table([odd, plain]).splitlines()) == 3
     assert len({len(line) for line in table([odd, plain]).splitlines() if not line.startswith("Column")}) == 1
 
 
 def test_repetitions_that_drift_are_a_doubt_and_scattered_ones_are_none(golden: Golden) -> None:
-    drifting = [100.0 + number for number in range(10)]
-    found = make(measured(drifting), Parameters())
-    (doubt,) = (one for one in found.doubts if one.word == "autocorrelated")
-    assert "lag-1 autocorrelation 0.80" in doubt.text
-    (doubt,) = (one for one in found.doubts if one.word == "drift")
-    golden(doubt.text)
+    found = {doubt.word: doubt.text for doubt in measured([100.0 + number for number in range(10)]).doubts}
+    assert "lag-1 autocorrelation 0.80" in found["autocorrelated"]
+    golden(found["drift"])
     scattered = [100.0, 104.0, 101.0, 103.0, 100.0, 104.0, 101.0, 103.0, 100.0, 104.0]
-    assert not {"autocorrelated", "drift"} & {one.word for one in make(measured(scattered), Parameters()).doubts}
+    assert not {"autocorrelated", "drift"} & set(words(measured(scattered)))
 
 
 @pytest.mark.parametrize(("repetitions", "drifts"), [(5, False), (6, True), (20, True)])
 def test_repetitions_that_fall_with_time_are_a_doubt_from_six_on(
     repetitions: int, *, drifts: bool, golden: Golden
 ) -> None:
-    found = make(measured([100.0 - number for number in range(repetitions)]), Parameters())
+    found = measured([100.0 - number for number in range(repetitions)])
     texts = [one.text for one in found.doubts if one.word == "drift"]
     assert len(texts) == drifts
     golden(texts)
@@ -546,3 +507,15 @@ def test_each_further_figure_is_a_summary_over_the_repetitions_that_have_it() ->
     assert (found["C"].mean, found["C"].standard_deviation) == (20, 10)
     # No trial was run with 0.6.
     assert (found["alpha"].median, found["alpha"].count) == (0.4, 2)
+
+
+def test_experiments_that_the_time_left_out_were_planned_and_not_made() -> None:
+    cut = made(
+        [1e6],
+        metric="tear-down-rate",
+        unit="connections/s",
+        figures={"full_seconds": [0.2, 0.3, 0.25, 0.2]},
+        parameters={"sample": 10, "repeat": 1},
+    )
+    told = {row.label: row.printed for row in rows([cut])}
+    assert (told["number of experiments"], told["experiments planned"]) == (["4"], ["10"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slices through a gateway, through plain forwarding and over a cable have the same frames."""
+"""Slices: the same frames through a gateway, plain forwarding and a cable; and why frames cannot be timed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
+from tests.unit.golden import Golden
 
 from natgauge.agreement.generated import Frame
+from natgauge.gateways.recipe import load
 from natgauge.inputs.question import MIXES, RANGES, TrafficOptions
 from natgauge.tester.cable import CableLab
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.trial.requests import traffic_frame
-from natgauge.trial.rounds import forwarding_of, over_cable
-from natgauge.words import Family
+from natgauge.trial.rounds import forwarding_of, over_cable, reasons_not_timed
+from natgauge.words import Family, Placement
 
 #: Every option of the traffic that shapes a frame, with a value that is not its default.
 FRAME_OPTIONS = {"frame_size": 300, "frame_side": "responder", "transport": "icmp"}
@@ -88,3 +90,38 @@ def test_between_two_families_each_has_plain_forwarding_and_a_cable(
         assert bench.octets_on(frames.family) == over_cable(frames, CableLab("unused"), 0).trial.frame.size
         assert Bench(forwarding_of(frames, {})).octets_on(frames.family) == frames.octets
     assert octets.size in sizes
+
+
+def reasons(recipe: str, placement: Placement = "shared", cpus: tuple[int, ...] = (0,)) -> list[str]:
+    return reasons_not_timed("x", placement, cpus, own_processes=load(recipe).own_processes)
+
+
+@pytest.mark.parametrize("recipe", ["nftables-nat44", "jool-nat64"])
+def test_a_gateway_in_the_senders_context_on_one_core_can_be_timed(recipe: str) -> None:
+    assert reasons(recipe) == []
+    assert reasons(recipe, cpus=()) == []
+
+
+@pytest.mark.parametrize(
+    ("recipe", "placement", "cpus"),
+    [
+        ("nftables-nat44", "isolated", (0,)),
+        ("nftables-nat44", "external", (0,)),
+        ("nftables-nat44", "shared", (0, 1)),
+        ("tayga-nat64", "shared", (0,)),
+        # In the guest of `--lab vm`.
+        ("jool-nat64", "external", (0,)),
+    ],
+)
+def test_each_reason_names_the_gateway(
+    recipe: str, placement: Placement, cpus: tuple[int, ...], golden: Golden
+) -> None:
+    (found,) = reasons(recipe, placement, cpus)
+    golden(found)
+
+
+def test_all_reasons_are_told_at_once() -> None:
+    found = reasons("tayga-nat64", "isolated", (0, 1))
+    assert [one.split()[1] for one in found] == ["works", "placement", "cores"]
+    # No placement helps a gateway with processes of its own.
+    assert "use --placement" not in found[1]
