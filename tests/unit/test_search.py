@@ -261,6 +261,31 @@ def test_a_search_of_loads_that_are_all_put_off_has_no_answer_and_ends() -> None
     assert all(number == 1 + MOST_LOST_REPEATS for load, number in times.items() if load > min(times))
 
 
+def test_a_load_that_a_short_trial_put_off_is_tried_again_at_full_length() -> None:
+    asked = plan(error=SearchError(share=0.5), short_probes=True, confirm=False)
+    found = find(lambda load: PASS if load <= 20_000 else SWAMPED, asked)
+    assert (found.value, found.upper, found.limited_by) == (12_500, 25_000, "host")
+    assert [one.short for one in found.attempts if one.load == 25_000] == [True] * 3 + [False] * 8
+
+
+@pytest.mark.parametrize(
+    ("device", "value", "limited_by"),
+    [
+        (lambda load: SLOW_TESTER if load < 60_000 else cliff(200_000)(load), 200_000, "device"),
+        (lambda load: DISTURBED if load < 60_000 else cliff(200_000)(load), 0, "host"),
+        (lambda load: PASS if load <= 100_000 else SLOW_TESTER, 100_000, "tester"),
+        (lambda load: SLOW_TESTER if load < 60_000 else FAIL, 0, "device"),
+        (lambda _load: SLOW_TESTER, 0, "tester"),
+    ],
+)
+def test_of_bursts_only_the_short_ones_are_what_the_tester_cannot_send_in_time(
+    device: Callable[[float], OneTrial], value: float, limited_by: LimitedBy
+) -> None:
+    found = find(device, plan(whole=True))
+    assert found.value == pytest.approx(value, rel=0.011)
+    assert found.limited_by == limited_by
+
+
 def test_a_load_that_failed_is_not_put_off_by_trials_that_verify_it() -> None:
     asked = plan(start=300_000, confirm=False, loss_verifications=1)
     found = find(scripted(FAIL, *[SWAMPED] * 3), asked)
@@ -428,14 +453,26 @@ def test_bounds_and_the_estimate_of_trials_left_shrink_towards_the_end() -> None
         return cliff(700_000)(load)
 
     found = search(plan(), trial, lambda _outcome: None)
-    assert seen[0].lower is None
-    assert seen[0].upper is None
-    assert seen[-1].trials_left is not None
-    assert seen[0].trials_left is not None
-    assert seen[-1].trials_left < seen[0].trials_left
+    assert (seen[0].lower, seen[0].upper) == (None, None)
+    # Until a trial fails: 6 halvings of half of all rates, 3 trials to find the bounds, 2 to confirm them.
+    assert [bounds.trials_left for bounds in seen] == [11] * 5 + [8, 7, 6, 5, 4, 3, 2, 2]
     lowers = [bounds.lower for bounds in seen if bounds.lower is not None]
     assert lowers == sorted(lowers)
     assert (seen[-1].lower, seen[-1].upper) == (found.value, found.upper)
+
+
+def test_where_the_time_is_over_before_the_bounds_are_tried_again_they_stay_and_it_is_told(golden: Golden) -> None:
+    tried: set[float] = set()
+
+    def device(load: float) -> OneTrial:
+        if load in tried:
+            raise TimeUpError("the time is used up")
+        tried.add(load)
+        return cliff(700_000)(load)
+
+    found = find(device, plan())
+    assert (found.value, found.upper, found.limited_by) == (700_000, 706_250, "device")
+    golden(found.notes)
 
 
 def test_where_the_time_is_over_a_load_that_stayed_invalid_is_no_upper_bound(golden: Golden) -> None:

@@ -206,9 +206,11 @@ TRIALS: dict[str, dict[str, Given]] = {
         "none came back": both_phases(lossy(N)),
         "loss in `shared`": both_phases(lossy(5), placement="shared"),
         "late frames are lost": both_phases(lossy(7, late=7)),
+        "all frames are late": both_phases(lossy(N, late=N)),
+        "loss beside a queue before the device that refused none": both_phases(lossy(9), taps=True),
         "loss beyond the tolerance": both_phases(lossy(11), loss_tolerance=0.0001),
         "loss in the device's own ring": both_phases(
-            lossy(9), dropped_before={"device ring": 4}, dropped_after={"device ring": 13}
+            lossy(9), dropped_before={"device ring": 4, "switch": 2}, dropped_after={"device ring": 13, "switch": 2}
         ),
         "more loss than 0.1 s explain at 100,000 frames/s": both_phases(lossy(20001), cpus=(stall("watched"),)),
         "loss in `shared` is no stall's": both_phases(lossy(9), placement="shared", cpus=(stall(),)),
@@ -257,6 +259,7 @@ TRIALS: dict[str, dict[str, Given]] = {
         "stateless, one lost": stateless(lossy(1)),
     },
     "FAIL device 1": {
+        "without a phase 2, and the device still calls a connection open": clean(close="fin", established=1),
         "natgauge read the device in a later period": both_phases(SECOND, phase1=lossy(9), read_late_seconds=0.05),
         "a device is behind when its last batch is worked off": clean(phase1=ONE_BATCH, placement="shared"),
         "the same beyond a tenth of a smaller error": clean(
@@ -391,6 +394,17 @@ def test_excused_frames_are_told_whatever_the_verdict(
     golden(judged.remarks)
 
 
+def test_a_queue_that_something_of_the_host_filled_is_excused() -> None:
+    full = [given.judged for what, given in TRIALS["INVALID host"].items() if what.startswith("queue before")]
+    assert [judged.excused for judged in full] == [True, True]
+
+
+@pytest.mark.parametrize("forwards", [True, False])
+def test_a_stall_excuses_no_frame_of_a_device_that_forwards_nothing_any_more(*, forwards: bool) -> None:
+    judged = both_phases(lossy(9, lost_in_stalls=9), cpus=(stall(),), forwards=forwards).judged
+    assert (judged.verdict is Verdict.COLLAPSED, judged.excused_frames) == (not forwards, 9 if forwards else 0)
+
+
 def test_stolen_time_is_not_named_as_an_excuse_where_the_stalls_are_known(golden: Golden) -> None:
     stolen = make_cpu("watched", 0, 0.0, cpu=3, stolen_seconds=0.5)
     both = make_cpu("watched", 1, 0.1, stolen_seconds=0.4)
@@ -408,17 +422,21 @@ def test_a_lag_that_a_stall_explains_is_excused() -> None:
 
 
 @pytest.mark.parametrize(("frames", "verdict"), [(15, Verdict.INVALID), (25, Verdict.FAIL)])
-def test_a_lag_shorter_than_the_time_between_two_frames_is_the_senders(frames: int, verdict: Verdict) -> None:
+def test_a_lag_shorter_than_the_time_between_two_frames_is_the_senders(
+    frames: int, verdict: Verdict, golden: Golden
+) -> None:
     """One late wake-up made 4 connections/s of a gateway that opens 200,000."""
     slow = change_counts(LATE, intended=frames, offered=frames, received=frames)
-    judged = make_trial(
+    trial = make_trial(
         PlanOfTrial(frames, 1.0 * frames),
         phase1=slow,
         stored=frames,
         readings=Readings(count_before=0, count_after=frames),
         placement="shared",
     )
-    assert judge(judged, Limits()).verdict is verdict
+    judged = judge(trial, Limits())
+    assert judged.verdict is verdict
+    golden(judged.reason)
 
 
 def test_a_setting_that_others_changed_decides_before_what_the_trial_counted(golden: Golden) -> None:
