@@ -54,15 +54,6 @@ def test_the_partial_drop_rate_lies_where_half_a_percent_is_lost() -> None:
     assert figures["ndr_lower_bound"] == pytest.approx(300_000, rel=0.0011)
 
 
-def test_it_agrees_with_binary_search() -> None:
-    for seed in range(3):
-        both = [
-            measure(Gateway(forwards=432_100, noise=0.002, seed=seed), search=way).median
-            for way in ("binary", "mlrsearch")
-        ]
-        assert both[0] == pytest.approx(both[1], rel=0.025)
-
-
 WITHOUT = ("disturbed", "shared")
 #: What gateways do to a search beside having a limit.
 KINDS: dict[str, dict[str, Any]] = {
