@@ -181,6 +181,13 @@ def test_where_stalls_excuse_most_of_a_loss_lower_loads_are_tried_before_a_load_
     golden(found.notes)
 
 
+@pytest.mark.parametrize(("back", "times"), [(50, 11), (49, 3)])
+def test_only_the_loss_of_more_than_a_half_puts_a_load_off(back: int, times: int) -> None:
+    excused = make_outcome(Verdict.INVALID, "simulated", make_counts(100, 100, back), limited_by="host", excused=True)
+    found = find(lambda load: PASS if load <= 20_000 else excused, plan(confirm=False))
+    assert [one.load == 50_000 for one in found.attempts].index(False) == times
+
+
 @pytest.mark.parametrize("answer", [90_000, 300_000])
 def test_a_load_that_was_put_off_is_tried_again_once_the_loads_below_it_pass(answer: int) -> None:
     swamped = iter([SWAMPED] * 5)
