@@ -468,6 +468,18 @@ def test_bounds_and_the_estimate_of_trials_left_shrink_towards_the_end() -> None
     assert (seen[-1].lower, seen[-1].upper) == (found.value, found.upper)
 
 
+def test_bounds_that_are_far_apart_leave_the_trials_that_find_near_ones() -> None:
+    seen: list[int | None] = []
+
+    def trial(load: float, _short: bool, bounds: Bounds) -> OneTrial:  # noqa: FBT001 - the search's signature
+        seen.append(bounds.trials_left)
+        return cliff(2e6)(load)
+
+    search(plan(start=TOP), trial, lambda _outcome: 1.0)
+    # A sixteenth passes, and then doubled loads, up to the last one that fails.
+    assert seen[:7] == [11, 11, 11, 11, 8, 8, 7]
+
+
 def test_where_the_time_is_over_before_the_bounds_are_tried_again_they_stay_and_it_is_told(golden: Golden) -> None:
     tried: set[float] = set()
 

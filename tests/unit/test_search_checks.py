@@ -10,6 +10,7 @@ import pytest
 from tests.unit.counted import make_counts, make_outcome
 from tests.unit.golden import Golden
 
+from natgauge.causes.cause import Cause
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.late_delays import LateDelays
 from natgauge.procedures.kit.events import Bounds
@@ -168,6 +169,23 @@ def test_trials_of_fewer_connections_show_the_reason_of_a_loss_at_every_rate(  #
     assert (found.reason, found.checked, len(asked)) == (reason, checked, trials)
     assert set(asked) <= {(8e3, checked or 40)}
     assert found.bad_of_checked == (bad / 40 if checked else 0)
+
+
+@pytest.mark.parametrize(
+    ("cause", "word"),
+    [
+        (None, "table inferred"),
+        (Cause("not known", limit=2000), "loss at every rate"),
+        (Cause("table", "seen", limit=500), "loss at every rate"),
+        (Cause("port pool", "guess"), "loss at every rate"),
+    ],
+)
+def test_a_number_that_a_device_holds_is_told_with_what_is_known_of_its_cause(
+    cause: Cause | None, word: str, golden: Golden
+) -> None:
+    note = replace(SHARE, reason=Reason.NUMBER, checked=40, causes=() if cause is None else (cause,)).note("frames/s")
+    assert note.word == word
+    golden(note.text)
 
 
 def late_at(*rates: float) -> list[tuple[float, Trial]]:

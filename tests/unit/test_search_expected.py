@@ -134,6 +134,7 @@ def test_slices_are_of_the_device_alone_and_of_no_more_connections_than_it_takes
     device = gateway(establishes=3e5, abilities=COSTS)
     asked = connection_rate.ConnectionRateSettings(connections=2_000_000, placement="shared", repeat=1)
     connection_rate.PROCEDURE.measure(device, asked)
+    assert device.plans[0].phase1_rate == pytest.approx(3e5, rel=0.03)
     (plan,) = device.rounds
     assert plan.alone
     assert plan.connections == MOST_IN_SLICES

@@ -14,7 +14,7 @@ from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import arrivals, change_counts, change_trial, make_counts, make_cpu, make_port, make_trial
 from tests.unit.golden import Golden
 
-from natgauge.agreement.generated import Cpu, PortCounters, StreamCounts
+from natgauge.agreement.generated import Cpu, PortCounters, SizeCounts, StreamCounts
 from natgauge.causes.hops import TrialHops
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
@@ -92,6 +92,11 @@ LATE = change_counts(SECOND, sending_seconds=1.05, final_lag_seconds=0.05)
 STOOD_STILL = change_counts(LATE, stalled_seconds=0.05)
 #: 64 frames in 64 us, all made in time; the device needs 2 us for each.
 ONE_BATCH = change_counts(SECOND, nominal_seconds=64e-6, sending_seconds=64e-6, settled_lag_seconds=300e-6)
+#: Frames of two sizes, of which the longer ones were lost.
+MIX = [
+    SizeCounts(octets=64, made_frames=N - 100, received_frames=N - 100),
+    SizeCounts(octets=1518, made_frames=100, received_frames=91),
+]
 #: Trials in words, by verdict, what limited them, and the phase that failed.
 TRIALS: dict[str, dict[str, Given]] = {
     "PASS": {
@@ -208,6 +213,7 @@ TRIALS: dict[str, dict[str, Given]] = {
         "late frames are lost": both_phases(lossy(7, late=7)),
         "all frames are late": both_phases(lossy(N, late=N)),
         "loss beside a queue before the device that refused none": both_phases(lossy(9), taps=True),
+        "loss of one size of a mix": both_phases(lossy(9, sizes=MIX)),
         "loss beyond the tolerance": both_phases(lossy(11), loss_tolerance=0.0001),
         "loss in the device's own ring": both_phases(
             lossy(9), dropped_before={"device ring": 4, "switch": 2}, dropped_after={"device ring": 13, "switch": 2}
@@ -666,6 +672,7 @@ def test_a_limit_that_the_device_exceeds_is_none_of_the_whole_table(limit: int, 
     assert ("of at most" in judged.reason) == (limited_by == "table")
     kept = clean(count_after=65_536, table_limit=limit).judged
     assert (kept.verdict, kept.limited_by) == (Verdict.FAIL, limited_by)
+    assert kept.cause is not None
 
 
 def test_the_hops_of_a_failed_trial_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
