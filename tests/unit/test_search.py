@@ -154,6 +154,15 @@ def test_disturbed_trials_never_move_the_answer(at: float, disturbances: list[bo
     assert found.trials[Verdict.FAIL] == calm.trials[Verdict.FAIL]
 
 
+@pytest.mark.parametrize("at", [999.0, 12_345.0, 700_123.0])
+def test_loads_of_a_search_in_steps_are_multiples_of_the_step(at: float) -> None:
+    found = find(cliff(at), plan(step=250.0, floor=250, start=50_000))
+    assert all(one.load % 250 == 0 for one in found.attempts)
+    assert found.upper is not None
+    assert found.upper - found.value <= max(250, 0.01 * found.upper)
+    assert found.value <= at < found.upper
+
+
 def test_a_slow_tester_bounds_the_search_and_is_named(golden: Golden) -> None:
     found = find(lambda load: PASS if load <= 800_000 else SLOW_TESTER, plan())
     assert found.value == 800_000

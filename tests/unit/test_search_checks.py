@@ -222,6 +222,45 @@ def test_a_delay_at_every_rate_is_one_of_all_frames_of_the_slowest_trials(
         assert (found is not None and found.kind == "late") is is_late
 
 
+def lossy(*lost: int, frames: int = 1000) -> list[tuple[float, Trial]]:
+    """Failed trials at 1,000 frames/s, twice as many ..."""
+    counts = [make_counts(frames, frames, frames - number) for number in lost]
+    outcomes = (make_outcome("FAIL", "loss", each, limited_by="device", failed_phase=1) for each in counts)
+    return [(1000.0 * 2**at, outcome) for at, outcome in enumerate(outcomes)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "proven"),
+    [
+        (lossy(10, 9, 11, 10), True),
+        (lossy(2, 3, 2, 3), True),
+        # Fewer frames may have had other reasons; fewer trials, or rates nearer to each other, prove nothing.
+        (lossy(2, 2, 2, 3), False),
+        (lossy(10, 10, 10), False),
+        # An overload loses a larger share, the higher the rate is.
+        (lossy(10, 20, 40, 80), False),
+        # One that passed had too few frames, or it should have lost some.
+        ([*lossy(10, 10, 10, 10), passed(3e3, 250)], True),
+        ([*lossy(10, 10, 10, 10), passed(3e3, 251)], False),
+        ([*lossy(100, 100, 100, 100), passed(3e3, 40)], True),
+        ([*lossy(100, 100, 100, 100), passed(3e3, 50)], False),
+        # Of fewer frames that came through the share is not known.
+        (lossy(980, 980, 980, 980), True),
+        (lossy(981, 981, 981, 981), False),
+    ],
+)
+def test_a_loss_at_every_rate_is_proven_by_trials_that_one_share_explains(
+    seen: list[tuple[float, Trial]], *, proven: bool
+) -> None:
+    faults = Faults()
+    for rate, outcome in seen:
+        faults.add(rate, outcome)
+    found = faults.proven()
+    assert (found is not None) is proven
+    if found is not None:
+        assert (found.kind, found.lowest, found.highest, found.passed) == ("lost", 1e3, 8e3, len(seen) > 4)
+
+
 @pytest.mark.parametrize(
     ("share", "delays"),
     [

@@ -242,6 +242,7 @@ TRIALS: dict[str, dict[str, Given]] = {
             change_counts(SECOND, offered=N - 9, received=N - 9),
             **FULL_QUEUE,
         ),
+        "queue before the device full, no frame lost": both_phases(SECOND, **FULL_QUEUE),
         "queue before the device full beyond the tolerance": both_phases(
             change_counts(SECOND, offered=N - 9, received=N - 11),
             **FULL_QUEUE,
@@ -251,6 +252,7 @@ TRIALS: dict[str, dict[str, Given]] = {
         "leak": both_phases(lossy(3, untranslated=3)),
         "leak beside a stall": both_phases(lossy(3, untranslated=3), cpus=(stall(),)),
         "leak within the tolerance": both_phases(lossy(3, untranslated=3), loss_tolerance=0.1),
+        "mistranslated within the tolerance": both_phases(lossy(2, mistranslated=2), loss_tolerance=0.1),
         "mistranslated": both_phases(lossy(2, mistranslated=2)),
         "damaged": both_phases(lossy(2, damaged=2)),
         "duplicated, none lost": both_phases(change_counts(SECOND, duplicates=4)),
