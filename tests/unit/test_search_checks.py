@@ -222,10 +222,10 @@ def test_a_delay_at_every_rate_is_one_of_all_frames_of_the_slowest_trials(
         assert (found is not None and found.kind == "late") is is_late
 
 
-def lossy(*lost: int, frames: int = 1000) -> list[tuple[float, Trial]]:
+def lossy(*lost: int, limited_by: str = "device") -> list[tuple[float, Trial]]:
     """Failed trials at 1,000 frames/s, twice as many ..."""
-    counts = [make_counts(frames, frames, frames - number) for number in lost]
-    outcomes = (make_outcome("FAIL", "loss", each, limited_by="device", failed_phase=1) for each in counts)
+    counts = [make_counts(1000, 1000, 1000 - number) for number in lost]
+    outcomes = (make_outcome("FAIL", "loss", each, limited_by=limited_by, failed_phase=1) for each in counts)
     return [(1000.0 * 2**at, outcome) for at, outcome in enumerate(outcomes)]
 
 
@@ -234,6 +234,7 @@ def lossy(*lost: int, frames: int = 1000) -> list[tuple[float, Trial]]:
     [
         (lossy(10, 9, 11, 10), True),
         (lossy(2, 3, 2, 3), True),
+        (lossy(10, 9, 11, 10, limited_by="server"), False),
         # Fewer frames may have had other reasons; fewer trials, or rates nearer to each other, prove nothing.
         (lossy(2, 2, 2, 3), False),
         (lossy(10, 10, 10), False),

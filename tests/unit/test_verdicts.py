@@ -675,6 +675,7 @@ def test_a_limit_that_the_device_exceeds_is_none_of_the_whole_table(limit: int, 
     kept = clean(count_after=65_536, table_limit=limit).judged
     assert (kept.verdict, kept.limited_by) == (Verdict.FAIL, limited_by)
     assert kept.cause is not None
+    assert (kept.cause.kind == "table") == (limited_by == "table")
 
 
 def test_the_hops_of_a_failed_trial_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
