@@ -23,7 +23,7 @@ from natgauge.statistics.order_statistics import (
     rank_of_end,
 )
 from natgauge.statistics.orders import falling_pairs
-from natgauge.statistics.rounds import estimate_over_rounds, student_t
+from natgauge.statistics.rounds import estimate_over_rounds, magnitude_over_rounds, student_t
 from natgauge.statistics.trend import step_of
 from natgauge.statistics.two_samples import moses_interval, shift_coverage
 
@@ -71,6 +71,14 @@ def test_the_interval_over_rounds_that_differ_is_students_of_their_logarithms(st
     assert found is not None
     assert found.lower == pytest.approx(min(math.exp(low), 0.97))
     assert found.upper == pytest.approx(max(math.exp(high), 1.05))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_magnitude_that_noise_hides_is_that_of_the_farther_end_of_students_interval(sign: int, stats: Any) -> None:
+    medians = [sign * median for median in (0.1, 0.3, 0.2, 0.15, 0.27)]
+    found = magnitude_over_rounds([[median] * 50 for median in medians], 0.05)
+    ends = stats.t.interval(0.95, len(medians) - 1, loc=sum(medians) / len(medians), scale=stats.sem(medians))
+    assert found == pytest.approx(max(0.3, *map(abs, ends)))
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, 1), (2, 3), (4, 4), (5, 5), (3, 7)])

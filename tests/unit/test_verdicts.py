@@ -187,6 +187,11 @@ TRIALS: dict[str, dict[str, Given]] = {
         "late by a stall, `isolated`": clean(phase1=STOOD_STILL, cpus=(stall(),)),
         "not empty before": clean(count_before=5),
         "strangers in the table": clean(count_after=N + 3),
+        "all forwarded, and the table is empty": clean(count_after=0),
+        "single frames could not be sent": both_phases(SECOND, unprobed="no carrier"),
+        "controls silent, single frames could not be sent": both_phases(
+            SECOND, device_error="silent", unprobed="no carrier"
+        ),
         "strangers in the table beside a tolerated loss": clean(
             phase1=lossy(5), stored=N - 5, count_after=N + 1, loss_tolerance=0.0001
         ),
@@ -599,6 +604,7 @@ def test_a_driver_that_counts_what_receivers_took_as_dropped_explains_no_loss() 
     """virtio_net counts every frame that an XDP program takes, so every loss was excused as the tester's own."""
     lossy_down = both_phases(lossy(9), ports={"initiator": make_port(rx_dropped=N), "responder": make_port()})
     assert (lossy_down.judged.verdict, lossy_down.judged.limited_by) == (Verdict.INVALID, "tester")
+    assert any("dropped" in remark for remark in lossy_down.judged.remarks)
     judged = lossy_down.but(counts_taken=("Initiator",)).judged
     assert (judged.verdict, judged.limited_by) == (Verdict.FAIL, "device")
     assert judged.cause is not None
