@@ -17,7 +17,7 @@ from natgauge.analysis.between_runs import CONTAINS_DRIFT, DRIFT, drift, expecte
 from natgauge.analysis.contrast import contrast, median_interval_of
 from natgauge.figure_text import number
 from natgauge.notes import Note
-from natgauge.records.measurement import MedianInterval, Result
+from natgauge.records.measurement import Result
 from natgauge.records.repetition import Repetition
 from natgauge.reports import main_figure
 from natgauge.reports.rows import Ranged, printed
@@ -229,33 +229,32 @@ def test_the_range_contains_what_the_sample_of_a_repetition_allows(
         assert found[0] == pytest.approx(known[0], rel=0.2)
 
 
-def test_an_interval_of_the_median_of_rates_that_the_tester_ended_has_no_upper_end() -> None:
-    def interval(metric: str, limited_by: LimitedBy, upper: float | None = None) -> MedianInterval:
-        every = [Repetition(value, upper, limited_by, {}) for value in [1e6] * 3 + [1.01e6] * 3]
-        found = median_interval_of(metric, every, ())
-        assert found is not None
-        return found
-
-    assert (interval("throughput", "tester").lower, interval("throughput", "tester").upper) == (1e6, None)
-    assert interval("throughput", "device").upper == 1.01e6
-    assert interval("throughput", "time", 1.2e6).upper == 1.2e6
-    assert interval("latency", "host").upper == 1.01e6
+UNDECIDED = Note("undecided", "100 or more")
 
 
-@pytest.mark.parametrize(("metric", "limited_by"), [("latency", "host"), ("cost", "tester")])
-def test_an_interval_of_the_median_of_times_that_something_else_made_larger_has_no_lower_end(
-    metric: str, limited_by: LimitedBy
+@pytest.mark.parametrize(
+    ("metric", "limits", "upper", "notes", "ends"),
+    [
+        ("throughput", ["device"] * 6, None, (), (1.0, 1.5)),
+        # Rates that the tester ended, and undecided ones, have no upper end.
+        ("throughput", ["tester"] * 6, None, (), (1.0, None)),
+        ("throughput", ["time"] * 6, 1.6, (), (1.0, 1.6)),
+        ("table-capacity", ["device"] * 6, None, (UNDECIDED,), (1.0, None)),
+        # Times that something else made larger have no lower end.
+        ("latency", ["host"] * 6, None, (), (0.0, 1.5)),
+        ("latency", ["host"] * 5 + ["device"], None, (), (0.0, 1.5)),
+        ("cost", ["tester"] * 6, None, (), (0.0, 1.5)),
+        ("cost", ["tester"] * 5 + ["device"], None, (), (0.0, 1.5)),
+    ],
+)
+def test_an_interval_of_the_median_lacks_an_end_that_something_else_than_the_device_made(
+    metric: str,
+    limits: list[LimitedBy],
+    upper: float | None,
+    notes: tuple[Note, ...],
+    ends: tuple[float, float | None],
 ) -> None:
-    every = [Repetition(value, None, limited_by, {}) for value in (1.0, 1.1, 1.2, 1.3, 1.4, 1.5)]
-    mixed = [*every[:5], replace(every[5], limited_by="device")]
-    for repetitions in (every, mixed):
-        found = median_interval_of(metric, repetitions, ())
-        assert found is not None
-        assert (found.lower, found.upper) == (0.0, 1.5)
-
-
-def test_an_interval_of_the_median_of_rates_that_are_undecided_has_no_upper_end() -> None:
-    note = Note("undecided", "100 or more")
-    found = median_interval_of("table-capacity", [Repetition(100.0, None, "device", {}, notes=(note,))] * 6, ())
+    values = zip((1.0, 1.1, 1.2, 1.3, 1.4, 1.5), limits, strict=True)
+    found = median_interval_of(metric, [Repetition(value, upper, by, {}, notes=notes) for value, by in values], ())
     assert found is not None
-    assert (found.lower, found.upper) == (100.0, None)
+    assert (found.lower, found.upper) == ends

@@ -8,10 +8,17 @@ from typing import Any
 
 import pytest
 from tests import simulated_lab
+from tests.plans import OneTrial
+from tests.unit.counted import make_outcome
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
 from natgauge import Result
+from natgauge.inputs.measuring_types import SearchError
+from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.runner import GoneError
+from natgauge.procedures.kit.search.binary_search import SearchPlan
+from natgauge.procedures.kit.search.mlr_search import MlrPlan, search
 from natgauge.words import Verdict
 
 N = 1000
@@ -52,15 +59,6 @@ def test_the_partial_drop_rate_lies_where_half_a_percent_is_lost() -> None:
     figures = {name: one.median for name, one in found.figures.items()}
     assert figures["pdr_lower_bound"] == pytest.approx(300_000 / 0.995, rel=0.0011)
     assert figures["ndr_lower_bound"] == pytest.approx(300_000, rel=0.0011)
-
-
-def test_it_agrees_with_binary_search() -> None:
-    for seed in range(3):
-        both = [
-            measure(Gateway(forwards=432_100, noise=0.002, seed=seed), search=way).median
-            for way in ("binary", "mlrsearch")
-        ]
-        assert both[0] == pytest.approx(both[1], rel=0.025)
 
 
 WITHOUT = ("disturbed", "shared")
@@ -177,3 +175,16 @@ def test_loads_are_of_one_direction() -> None:
 def test_a_table_too_small_is_told() -> None:
     result = measure(Gateway(table_size=N // 2), gateway=simulated_lab.LIMITED)
     assert (result.median, result.limited_by) == (0, "table")
+
+
+def test_a_device_that_did_not_come_back_ends_the_search_at_once() -> None:
+    asked: list[float] = []
+
+    def trial(rate: float, _seconds: float, _bounds: Bounds) -> OneTrial:
+        asked.append(rate)
+        return make_outcome(Verdict.COLLAPSED, "it did not come back", limited_by="device")
+
+    limits = SearchPlan(top=1e6, start=1e5, floor=1e3, unit="frames/s", error=SearchError(share=0.01))
+    with pytest.raises(GoneError, match="it did not come back"):
+        search(MlrPlan(limits, "rfc2544", 2.0), trial)
+    assert asked == [1e5]

@@ -154,6 +154,15 @@ def test_disturbed_trials_never_move_the_answer(at: float, disturbances: list[bo
     assert found.trials[Verdict.FAIL] == calm.trials[Verdict.FAIL]
 
 
+@pytest.mark.parametrize("at", [999.0, 12_345.0, 700_123.0])
+def test_loads_of_a_search_in_steps_are_multiples_of_the_step(at: float) -> None:
+    found = find(cliff(at), plan(step=250.0, floor=250, start=50_000))
+    assert all(one.load % 250 == 0 for one in found.attempts)
+    assert found.upper is not None
+    assert found.upper - found.value <= max(250, 0.01 * found.upper)
+    assert found.value <= at < found.upper
+
+
 def test_a_slow_tester_bounds_the_search_and_is_named(golden: Golden) -> None:
     found = find(lambda load: PASS if load <= 800_000 else SLOW_TESTER, plan())
     assert found.value == 800_000
@@ -179,6 +188,13 @@ def test_where_stalls_excuse_most_of_a_loss_lower_loads_are_tried_before_a_load_
     assert times.pop(found.upper) == 11
     assert set(times.values()) == {1 + MOST_LOST_REPEATS}
     golden(found.notes)
+
+
+@pytest.mark.parametrize(("back", "times"), [(50, 11), (49, 3)])
+def test_only_the_loss_of_more_than_a_half_puts_a_load_off(back: int, times: int) -> None:
+    excused = make_outcome(Verdict.INVALID, "simulated", make_counts(100, 100, back), limited_by="host", excused=True)
+    found = find(lambda load: PASS if load <= 20_000 else excused, plan(confirm=False))
+    assert [one.load == 50_000 for one in found.attempts].index(False) == times
 
 
 @pytest.mark.parametrize("answer", [90_000, 300_000])
@@ -259,6 +275,31 @@ def test_a_search_of_loads_that_are_all_put_off_has_no_answer_and_ends() -> None
     times = Counter(one.load for one in found.attempts)
     assert times[min(times)] == 5
     assert all(number == 1 + MOST_LOST_REPEATS for load, number in times.items() if load > min(times))
+
+
+def test_a_load_that_a_short_trial_put_off_is_tried_again_at_full_length() -> None:
+    asked = plan(error=SearchError(share=0.5), short_probes=True, confirm=False)
+    found = find(lambda load: PASS if load <= 20_000 else SWAMPED, asked)
+    assert (found.value, found.upper, found.limited_by) == (12_500, 25_000, "host")
+    assert [one.short for one in found.attempts if one.load == 25_000] == [True] * 3 + [False] * 8
+
+
+@pytest.mark.parametrize(
+    ("device", "value", "limited_by"),
+    [
+        (lambda load: SLOW_TESTER if load < 60_000 else cliff(200_000)(load), 200_000, "device"),
+        (lambda load: DISTURBED if load < 60_000 else cliff(200_000)(load), 0, "host"),
+        (lambda load: PASS if load <= 100_000 else SLOW_TESTER, 100_000, "tester"),
+        (lambda load: SLOW_TESTER if load < 60_000 else FAIL, 0, "device"),
+        (lambda _load: SLOW_TESTER, 0, "tester"),
+    ],
+)
+def test_of_bursts_only_the_short_ones_are_what_the_tester_cannot_send_in_time(
+    device: Callable[[float], OneTrial], value: float, limited_by: LimitedBy
+) -> None:
+    found = find(device, plan(whole=True))
+    assert found.value == pytest.approx(value, rel=0.011)
+    assert found.limited_by == limited_by
 
 
 def test_a_load_that_failed_is_not_put_off_by_trials_that_verify_it() -> None:
@@ -428,14 +469,38 @@ def test_bounds_and_the_estimate_of_trials_left_shrink_towards_the_end() -> None
         return cliff(700_000)(load)
 
     found = search(plan(), trial, lambda _outcome: None)
-    assert seen[0].lower is None
-    assert seen[0].upper is None
-    assert seen[-1].trials_left is not None
-    assert seen[0].trials_left is not None
-    assert seen[-1].trials_left < seen[0].trials_left
+    assert (seen[0].lower, seen[0].upper) == (None, None)
+    # Until a trial fails: 6 halvings of half of all rates, 3 trials to find the bounds, 2 to confirm them.
+    assert [bounds.trials_left for bounds in seen] == [11] * 5 + [8, 7, 6, 5, 4, 3, 2, 2]
     lowers = [bounds.lower for bounds in seen if bounds.lower is not None]
     assert lowers == sorted(lowers)
     assert (seen[-1].lower, seen[-1].upper) == (found.value, found.upper)
+
+
+def test_bounds_that_are_far_apart_leave_the_trials_that_find_near_ones() -> None:
+    seen: list[int | None] = []
+
+    def trial(load: float, _short: bool, bounds: Bounds) -> OneTrial:  # noqa: FBT001 - the search's signature
+        seen.append(bounds.trials_left)
+        return cliff(2e6)(load)
+
+    search(plan(start=TOP), trial, lambda _outcome: 1.0)
+    # A sixteenth passes, and then doubled loads, up to the last one that fails.
+    assert seen[:7] == [11, 11, 11, 11, 8, 8, 7]
+
+
+def test_where_the_time_is_over_before_the_bounds_are_tried_again_they_stay_and_it_is_told(golden: Golden) -> None:
+    tried: set[float] = set()
+
+    def device(load: float) -> OneTrial:
+        if load in tried:
+            raise TimeUpError("the time is used up")
+        tried.add(load)
+        return cliff(700_000)(load)
+
+    found = find(device, plan())
+    assert (found.value, found.upper, found.limited_by) == (700_000, 706_250, "device")
+    golden(found.notes)
 
 
 def test_where_the_time_is_over_a_load_that_stayed_invalid_is_no_upper_bound(golden: Golden) -> None:

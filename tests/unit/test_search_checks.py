@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a search's bounds that could not be made: the result says so, and its bounds stay."""
+"""Checks of what made a search's bounds: which are made, what they show, and what is said of those that were not."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from tests.unit.counted import make_counts, make_outcome
+from tests.unit.golden import Golden
 
+from natgauge.causes.cause import Cause
 from natgauge.inputs.measuring_types import SearchError
+from natgauge.late_delays import LateDelays
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search.binary_search import SearchPlan, search
+from natgauge.procedures.kit.search.permanent_loss import Faults, PermanentLoss, Reason, Through
 from natgauge.procedures.kit.search.rare_loss import ABOVE
 from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.trials import Trial
@@ -107,3 +112,163 @@ def test_what_a_trial_showed_of_bounds_that_no_longer_count_explains_no_later_on
     assert "contradictions" in words
     assert found.value == pytest.approx(300_000, rel=0.011)
     assert "rare loss" in words
+
+
+@pytest.mark.parametrize("has_fewer", [False, True])
+def test_only_a_search_that_can_try_fewer_connections_looks_for_those_that_a_device_takes_at_once(
+    has_fewer: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    def trial(rate: float, _short: bool, _bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
+        return PASSED if rate <= 100_000 else failed_of(int(FRAMES * (1 - 100_000 / rate) / 2))
+
+    plan = SearchPlan(top=16e6, start=90_000, floor=100, error=SearchError(share=0.01), unit="frames/s")
+    found = search(plan, trial, lambda _outcome: None, (lambda *_: NOTHING_SAID) if has_fewer else None)
+    assert any("takes connections at once" in note.text for note in found.notes) is has_fewer
+
+
+SHARE = PermanentLoss(kind="lost", share=0.5, lowest=1e3, highest=8e3, passed=False, phase1=True, kept=500, frames=1000)
+SMALL, SMALLER = replace(SHARE, share=0.01), replace(SHARE, share=0.002)
+MORE, COUNTED = replace(SHARE, more=Through(700, 2e3)), replace(SHARE, counted=600)
+
+
+@pytest.mark.parametrize(
+    ("loss", "verdict", "bad", "reason", "checked", "trials"),
+    [
+        (SHARE, "PASS", 0, Reason.NUMBER, 40, 1),
+        (SHARE, "FAIL", 10, Reason.SHARE, 40, 1),
+        (SHARE, "FAIL", 30, Reason.SHARE, 40, 1),
+        # Neither all of them nor the share.
+        (SHARE, "FAIL", 9, Reason.UNKNOWN, 0, 1),
+        (SHARE, "FAIL", 31, Reason.UNKNOWN, 0, 1),
+        # Nothing of the frames, or of a device that works.
+        (SHARE, "FAIL", 0, Reason.UNKNOWN, 0, 1),
+        (SHARE, "COLLAPSED", 20, Reason.UNKNOWN, 0, 1),
+        (SHARE, None, 0, Reason.UNKNOWN, 0, 1),
+        (MORE, "PASS", 0, Reason.UNKNOWN, 40, 1),
+        (MORE, "FAIL", 20, Reason.UNKNOWN, 40, 1),
+        (COUNTED, "PASS", 0, Reason.UNKNOWN, 40, 1),
+        (COUNTED, "FAIL", 20, Reason.SHARE, 40, 1),
+        # 4.5 are expected of 450, so a single trial that loses none shows nothing; and 5 of them none of 0.9 each.
+        (SMALL, "PASS", 0, Reason.NUMBER, 450, 2),
+        (SMALLER, "PASS", 0, Reason.UNKNOWN, 0, 0),
+        (replace(SHARE, phase1=False), "PASS", 0, Reason.UNKNOWN, 0, 0),
+        (replace(SHARE, kind="late"), "PASS", 0, Reason.UNKNOWN, 0, 0),
+    ],
+)
+def test_trials_of_fewer_connections_show_the_reason_of_a_loss_at_every_rate(  # noqa: PLR0917 - a table
+    loss: PermanentLoss, verdict: str | None, bad: int, reason: Reason, checked: int, trials: int
+) -> None:
+    asked = list[tuple[float, int]]()
+
+    def fewer(rate: float, connections: int) -> Trial | None:
+        asked.append((rate, connections))
+        counts = make_counts(connections, connections, connections - bad)
+        return None if verdict is None else make_outcome(verdict, "loss", counts, limited_by="device", failed_phase=1)
+
+    found = loss.explained(fewer)
+    assert (found.reason, found.checked, len(asked)) == (reason, checked, trials)
+    assert set(asked) <= {(8e3, checked or 40)}
+    assert found.bad_of_checked == (bad / 40 if checked else 0)
+
+
+@pytest.mark.parametrize(
+    ("cause", "word"),
+    [
+        (None, "table inferred"),
+        (Cause("not known", limit=2000), "loss at every rate"),
+        (Cause("table", "seen", limit=500), "loss at every rate"),
+        (Cause("port pool", "guess"), "loss at every rate"),
+    ],
+)
+def test_a_number_that_a_device_holds_is_told_with_what_is_known_of_its_cause(
+    cause: Cause | None, word: str, golden: Golden
+) -> None:
+    note = replace(SHARE, reason=Reason.NUMBER, checked=40, causes=() if cause is None else (cause,)).note("frames/s")
+    assert note.word == word
+    golden(note.text)
+
+
+def late_at(*rates: float) -> list[tuple[float, Trial]]:
+    """Trials at these rates of which no frame came back in time."""
+    counts = make_counts(100, 100, 0, late=100)
+    return [(rate, make_outcome("FAIL", "late", counts, limited_by="device", failed_phase=1)) for rate in rates]
+
+
+def passed(rate: float, frames: int) -> tuple[float, Trial]:
+    return rate, make_outcome("PASS", phase1=make_counts(frames, frames, frames))
+
+
+@pytest.mark.parametrize(
+    ("seen", "suspected", "proven"),
+    [
+        ([], False, False),
+        (late_at(1e3), True, False),
+        (late_at(1e3, 7.9e3), True, False),
+        (late_at(1e3, 7.93e3), True, True),
+        (late_at(1e3, 4e3, 8e3), True, True),
+        ([*late_at(1e3, 8e3), passed(2e3, 19)], True, True),
+        ([*late_at(1e3, 8e3), passed(2e3, 20)], False, False),
+        ([*late_at(1e3, 8e3), (500.0, failed_of(1))], False, False),
+        ([*late_at(1e3, 8e3), (2e3, failed_of(1))], True, True),
+    ],
+)
+def test_a_delay_at_every_rate_is_one_of_all_frames_of_the_slowest_trials(
+    seen: list[tuple[float, Trial]], *, suspected: bool, proven: bool
+) -> None:
+    faults = Faults()
+    for rate, outcome in seen:
+        faults.add(rate, outcome)
+    for found, is_late in ((faults.suspected(), suspected), (faults.proven(), proven)):
+        assert (found is not None and found.kind == "late") is is_late
+
+
+def lossy(*lost: int, limited_by: str = "device") -> list[tuple[float, Trial]]:
+    """Failed trials at 1,000 frames/s, twice as many ..."""
+    counts = [make_counts(1000, 1000, 1000 - number) for number in lost]
+    outcomes = (make_outcome("FAIL", "loss", each, limited_by=limited_by, failed_phase=1) for each in counts)
+    return [(1000.0 * 2**at, outcome) for at, outcome in enumerate(outcomes)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "proven"),
+    [
+        (lossy(10, 9, 11, 10), True),
+        (lossy(2, 3, 2, 3), True),
+        (lossy(10, 9, 11, 10, limited_by="server"), False),
+        # Fewer frames may have had other reasons; fewer trials, or rates nearer to each other, prove nothing.
+        (lossy(2, 2, 2, 3), False),
+        (lossy(10, 10, 10), False),
+        # An overload loses a larger share, the higher the rate is.
+        (lossy(10, 20, 40, 80), False),
+        # One that passed had too few frames, or it should have lost some.
+        ([*lossy(10, 10, 10, 10), passed(3e3, 250)], True),
+        ([*lossy(10, 10, 10, 10), passed(3e3, 251)], False),
+        ([*lossy(100, 100, 100, 100), passed(3e3, 40)], True),
+        ([*lossy(100, 100, 100, 100), passed(3e3, 50)], False),
+        # Of fewer frames that came through the share is not known.
+        (lossy(980, 980, 980, 980), True),
+        (lossy(981, 981, 981, 981), False),
+    ],
+)
+def test_a_loss_at_every_rate_is_proven_by_trials_that_one_share_explains(
+    seen: list[tuple[float, Trial]], *, proven: bool
+) -> None:
+    faults = Faults()
+    for rate, outcome in seen:
+        faults.add(rate, outcome)
+    found = faults.proven()
+    assert (found is not None) is proven
+    if found is not None:
+        assert (found.kind, found.lowest, found.highest, found.passed) == ("lost", 1e3, 8e3, len(seen) > 4)
+
+
+@pytest.mark.parametrize(
+    ("share", "delays"),
+    [
+        (1.0, None),
+        (0.5, LateDelays(100, 0.03, 0.05, 0.04)),
+        (1.0, LateDelays(100, 0.03, 0.05, 0.04, limit=0.02)),
+    ],
+)
+def test_late_frames_are_told_with_their_delays(share: float, delays: LateDelays | None, golden: Golden) -> None:
+    golden(replace(SHARE, kind="late", share=share, late_delays=delays).note("frames/s").text)

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.simulated import Gateway
 
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability
 from natgauge.paired.slices import connections_of_block
 from natgauge.procedures import connection_rate, throughput
 from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.kit.search.bracket import Bracket, Load
 from natgauge.procedures.kit.search.rate_search import MOST_IN_SLICES
 from natgauge.trials import LEAST_LAG_SECONDS
 
@@ -77,6 +79,19 @@ def test_slices_that_are_about_right_save_trials(measure: object, share: float, 
     assert counts[1] <= share * counts[0]
 
 
+def test_what_a_first_failure_forwarded_is_believed_and_that_of_a_later_one_only_where_it_is_lower() -> None:
+    """A device that loses a frame now and then forwards nearly all at rates that are too high, too."""
+    bracket = Bracket(1000.0, SearchError(rate=10.0))
+    found = [bracket.below(Load(1000.0, fails=1, forwarded=rate)) for rate in (990.0, 990.0, 500.0, None, 990.0)]
+    assert found == [
+        (986.0, False),
+        (pytest.approx(1000 / 1.2), False),
+        (496.0, True),
+        (pytest.approx(1000 / 1.8), True),
+        (500.0, True),
+    ]
+
+
 def test_verdicts_are_those_of_a_search_without_slices() -> None:
     """Same limits, same words, the values within both errors."""
     for rate in (2e4, 3e5, 4e6):
@@ -119,6 +134,7 @@ def test_slices_are_of_the_device_alone_and_of_no_more_connections_than_it_takes
     device = gateway(establishes=3e5, abilities=COSTS)
     asked = connection_rate.ConnectionRateSettings(connections=2_000_000, placement="shared", repeat=1)
     connection_rate.PROCEDURE.measure(device, asked)
+    assert device.plans[0].phase1_rate == pytest.approx(3e5, rel=0.03)
     (plan,) = device.rounds
     assert plan.alone
     assert plan.connections == MOST_IN_SLICES

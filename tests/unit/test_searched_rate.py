@@ -18,12 +18,23 @@ from tests.unit.test_rare_loss import LosesAFew
 from natgauge.comparisons.estimates import Subject, estimate_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.comparisons.searched import Searched, most_too_high, refuse_too_few
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, UsageError
+from natgauge.inputs.measuring_types import SearchError
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.paired.rates import ratio_of
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.procedures.kit.search.late_frames import (
+    Length,
+    ShortTrialsError,
+    most_share,
+    note_of,
+    of_connections,
+    of_trials,
+    refuse_short,
+)
+from natgauge.procedures.kit.search.rate_search import top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.records.comparison import RatioEstimate
 from natgauge.records.parameters import Parameters
@@ -297,3 +308,36 @@ def test_few_connections_are_kept_where_they_may_answer_or_more_would_not(
     first: tuple[float, float], other: tuple[float, float], goal: ComparisonGoal
 ) -> None:
     refuse_too_few(short(*first), short(*other), FEW, goal)
+
+
+@pytest.mark.parametrize("length", [of_connections(64), of_trials(0.00100005)], ids=["N", "T"])
+def test_a_rate_that_the_tolerated_lag_may_have_made_is_refused_with_the_least_length_that_would_do(
+    length: Length, golden: Golden
+) -> None:
+    rate, seconds, error = 64_000.0, 0.001, SearchError(share=0.01)
+    with golden.raises(ShortTrialsError) as said:
+        refuse_short(seconds, rate, error, length)
+    assert said.value.least_rate == pytest.approx(rate * seconds / (seconds + LEAST_LAG_SECONDS))
+    enough = float(str(said.value).partition("choose at least ")[2].split()[0].replace(",", ""))
+    longer = seconds * enough / length.amount
+    assert most_share(longer, error) <= 0.01 < most_share(0.95 * longer, error)
+    # A twentieth is told, and not refused.
+    refuse_short(20 * LEAST_LAG_SECONDS, rate, error, length)
+    with pytest.raises(ShortTrialsError):
+        refuse_short(19.9 * LEAST_LAG_SECONDS, rate, error, length)
+    refuse_short(seconds, rate, SearchError(share=0.2), length)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "grade"), [(0.004, "answer"), (0.0041, "interval"), (0.02, None), (0.0199, "interval")]
+)
+def test_a_lag_is_told_where_it_says_more_than_the_error_of_the_search(seconds: float, grade: str | None) -> None:
+    notes = note_of(seconds, 1e5, SearchError(share=0.01), "use longer trials")
+    assert [(note.grade, note.value) for note in notes] == ([(grade, LEAST_LAG_SECONDS / seconds)] if grade else [])
+
+
+@pytest.mark.parametrize("top", [0.0, -1.0, math.inf, math.nan])
+def test_a_tester_without_a_highest_rate_searches_for_none(top: float) -> None:
+    with pytest.raises(BrokenError):
+        top_rate(Gateway(ceiling=top))
+    assert top_rate(Gateway(ceiling=0.5)) > 0

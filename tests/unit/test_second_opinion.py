@@ -35,10 +35,9 @@ def test_the_search_finds_a_cliff_to_within_its_error() -> None:
     value, trials = highest(cliff(4040.4), RATES)
     assert 4040.4 - 40 <= value <= 4040.4
     assert len(trials) == 8
-
-
-def test_the_search_finds_the_exact_size_of_a_table() -> None:
+    # The exact size of a table; and where nothing passes, the lower bound.
     assert highest(cliff(1000), Range(500, 2000, 1, tries=1))[0] == 1000
+    assert highest(cliff(-1), Range(0, 100, 1, tries=1))[0] == 0
 
 
 def test_a_trial_that_its_tester_rejects_is_repeated_and_then_counts_as_failed() -> None:
@@ -55,10 +54,6 @@ def test_a_repetition_that_its_tester_accepts_counts() -> None:
         ]
     )
     assert highest(lambda _: next(answers), Range(0, 8000, 4000, tries=3))[0] == 4000
-
-
-def test_a_search_in_which_nothing_passes_returns_its_lower_bound() -> None:
-    assert highest(cliff(-1), Range(0, 100, 1, tries=1))[0] == 0
 
 
 def test_true_rates_include_the_bucket() -> None:

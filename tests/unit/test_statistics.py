@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 from collections import Counter
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from natgauge.statistics.interim import possible_alphas
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.statistics.order_statistics import (
     median_coverage,
@@ -20,7 +23,8 @@ from natgauge.statistics.order_statistics import (
     rank_of_end,
 )
 from natgauge.statistics.orders import falling_pairs
-from natgauge.statistics.rounds import estimate_over_rounds, student_t
+from natgauge.statistics.rounds import estimate_over_rounds, magnitude_over_rounds, student_t
+from natgauge.statistics.trend import step_of
 from natgauge.statistics.two_samples import moses_interval, shift_coverage
 
 NUMBERS = [*range(1, 60), 100, 101, 1000, 1501, 20_000]
@@ -69,6 +73,14 @@ def test_the_interval_over_rounds_that_differ_is_students_of_their_logarithms(st
     assert found.upper == pytest.approx(max(math.exp(high), 1.05))
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_magnitude_that_noise_hides_is_that_of_the_farther_end_of_students_interval(sign: int, stats: Any) -> None:
+    medians = [sign * median for median in (0.1, 0.3, 0.2, 0.15, 0.27)]
+    found = magnitude_over_rounds([[median] * 50 for median in medians], 0.05)
+    ends = stats.t.interval(0.95, len(medians) - 1, loc=sum(medians) / len(medians), scale=stats.sem(medians))
+    assert found == pytest.approx(max(0.3, *map(abs, ends)))
+
+
 @pytest.mark.parametrize(("first", "second"), [(1, 1), (2, 3), (4, 4), (5, 5), (3, 7)])
 def test_counts_of_the_mann_whitney_statistic_are_those_of_all_orders(first: int, second: int) -> None:
     places = range(first + second)
@@ -94,16 +106,52 @@ def test_a_shift_is_covered_as_often_as_scipys_exact_mann_whitney_test_says(
         assert shift_coverage(first, second, rank) == pytest.approx(1 - test.pvalue, abs=1e-12)
 
 
-def test_the_interval_of_a_shift_holds_exactly_what_mann_whitney_does_not_reject(stats: Any) -> None:
+@pytest.mark.parametrize(("one", "other"), [(4, 4), (5, 5), (6, 6), (6, 7), (7, 7)])
+def test_the_interval_of_a_shift_holds_exactly_what_mann_whitney_does_not_reject(
+    one: int, other: int, stats: Any
+) -> None:
     dice = random.Random(3)  # noqa: S311 - a simulation
-    first = [dice.gauss(0, 1) for _ in range(7)]
-    second = [dice.gauss(1, 1) for _ in range(6)]
+    first = [dice.gauss(0, 1) for _ in range(other)]
+    second = [dice.gauss(1, 1) for _ in range(one)]
     differences = [after - before for before in first for after in second]
     found = moses_interval(differences, differences, len(first), len(second))
     for end, outwards in ((found.lower, -1e-9), (found.upper, 1e-9)):
         kept = stats.mannwhitneyu(first, [value - (end - outwards) for value in second], method="exact")
         rejected = stats.mannwhitneyu(first, [value - (end + outwards) for value in second], method="exact")
         assert kept.pvalue > 0.05 >= rejected.pvalue
+
+
+def test_an_interval_of_a_shift_that_may_miss_has_its_median_between_its_ends() -> None:
+    for first, second, ends in ((3, 3, (5, 5)), (2, 2, (2, 3)), (1, 1, (1, 1))):
+        pairs = [float(value) for value in range(1, first * second + 1)]
+        found = moses_interval(pairs, pairs, first, second, confidence=0.0)
+        assert (found.lower, found.upper) == ends
+
+
+def test_a_step_leaves_less_than_a_tenth_of_the_squares_that_a_line_leaves() -> None:
+    dice = random.Random(4)  # noqa: S311 - a simulation
+    steps = 0
+    for _ in range(300):
+        values = [*(dice.gauss(0, 1) for _ in range(dice.randint(1, 8))), *(dice.gauss(9, 1) for _ in range(4))]
+        line = statistics.linear_regression(range(len(values)), values)
+        of_line = sum((value - line.slope * at - line.intercept) ** 2 for at, value in enumerate(values))
+        left = {place: squares(values[:place]) + squares(values[place:]) for place in range(1, len(values))}
+        best, found = min(left, key=lambda place: left[place]), step_of(values)
+        assert (found and found.place) == (best if left[best] < of_line / 10 else None)
+        steps += found is not None
+        if found is not None:
+            assert found.change == pytest.approx(statistics.fmean(values[best:]) - statistics.fmean(values[:best]))
+    assert 50 < steps < 250
+
+
+def squares(values: Sequence[float]) -> float:
+    """Sum of the squared distances from the mean."""
+    return sum((value - statistics.fmean(values)) ** 2 for value in values)
+
+
+def test_a_reader_of_an_interval_tries_all_that_its_analysis_may_have_spent() -> None:
+    alphas = list(possible_alphas(0.06))
+    assert alphas[:5] == pytest.approx([0.06, 0.03, 0.03, 0.01, 0.02])
 
 
 @pytest.mark.parametrize(

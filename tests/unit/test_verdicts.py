@@ -14,7 +14,7 @@ from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import arrivals, change_counts, change_trial, make_counts, make_cpu, make_port, make_trial
 from tests.unit.golden import Golden
 
-from natgauge.agreement.generated import Cpu, PortCounters, StreamCounts
+from natgauge.agreement.generated import Cpu, PortCounters, SizeCounts, StreamCounts
 from natgauge.causes.hops import TrialHops
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
@@ -92,6 +92,11 @@ LATE = change_counts(SECOND, sending_seconds=1.05, final_lag_seconds=0.05)
 STOOD_STILL = change_counts(LATE, stalled_seconds=0.05)
 #: 64 frames in 64 us, all made in time; the device needs 2 us for each.
 ONE_BATCH = change_counts(SECOND, nominal_seconds=64e-6, sending_seconds=64e-6, settled_lag_seconds=300e-6)
+#: Frames of two sizes, of which the longer ones were lost.
+MIX = [
+    SizeCounts(octets=64, made_frames=N - 100, received_frames=N - 100),
+    SizeCounts(octets=1518, made_frames=100, received_frames=91),
+]
 #: Trials in words, by verdict, what limited them, and the phase that failed.
 TRIALS: dict[str, dict[str, Given]] = {
     "PASS": {
@@ -182,6 +187,11 @@ TRIALS: dict[str, dict[str, Given]] = {
         "late by a stall, `isolated`": clean(phase1=STOOD_STILL, cpus=(stall(),)),
         "not empty before": clean(count_before=5),
         "strangers in the table": clean(count_after=N + 3),
+        "all forwarded, and the table is empty": clean(count_after=0),
+        "single frames could not be sent": both_phases(SECOND, unprobed="no carrier"),
+        "controls silent, single frames could not be sent": both_phases(
+            SECOND, device_error="silent", unprobed="no carrier"
+        ),
         "strangers in the table beside a tolerated loss": clean(
             phase1=lossy(5), stored=N - 5, count_after=N + 1, loss_tolerance=0.0001
         ),
@@ -206,9 +216,12 @@ TRIALS: dict[str, dict[str, Given]] = {
         "none came back": both_phases(lossy(N)),
         "loss in `shared`": both_phases(lossy(5), placement="shared"),
         "late frames are lost": both_phases(lossy(7, late=7)),
+        "all frames are late": both_phases(lossy(N, late=N)),
+        "loss beside a queue before the device that refused none": both_phases(lossy(9), taps=True),
+        "loss of one size of a mix": both_phases(lossy(9, sizes=MIX)),
         "loss beyond the tolerance": both_phases(lossy(11), loss_tolerance=0.0001),
         "loss in the device's own ring": both_phases(
-            lossy(9), dropped_before={"device ring": 4}, dropped_after={"device ring": 13}
+            lossy(9), dropped_before={"device ring": 4, "switch": 2}, dropped_after={"device ring": 13, "switch": 2}
         ),
         "more loss than 0.1 s explain at 100,000 frames/s": both_phases(lossy(20001), cpus=(stall("watched"),)),
         "loss in `shared` is no stall's": both_phases(lossy(9), placement="shared", cpus=(stall(),)),
@@ -234,6 +247,7 @@ TRIALS: dict[str, dict[str, Given]] = {
             change_counts(SECOND, offered=N - 9, received=N - 9),
             **FULL_QUEUE,
         ),
+        "queue before the device full, no frame lost": both_phases(SECOND, **FULL_QUEUE),
         "queue before the device full beyond the tolerance": both_phases(
             change_counts(SECOND, offered=N - 9, received=N - 11),
             **FULL_QUEUE,
@@ -243,6 +257,7 @@ TRIALS: dict[str, dict[str, Given]] = {
         "leak": both_phases(lossy(3, untranslated=3)),
         "leak beside a stall": both_phases(lossy(3, untranslated=3), cpus=(stall(),)),
         "leak within the tolerance": both_phases(lossy(3, untranslated=3), loss_tolerance=0.1),
+        "mistranslated within the tolerance": both_phases(lossy(2, mistranslated=2), loss_tolerance=0.1),
         "mistranslated": both_phases(lossy(2, mistranslated=2)),
         "damaged": both_phases(lossy(2, damaged=2)),
         "duplicated, none lost": both_phases(change_counts(SECOND, duplicates=4)),
@@ -257,6 +272,7 @@ TRIALS: dict[str, dict[str, Given]] = {
         "stateless, one lost": stateless(lossy(1)),
     },
     "FAIL device 1": {
+        "without a phase 2, and the device still calls a connection open": clean(close="fin", established=1),
         "natgauge read the device in a later period": both_phases(SECOND, phase1=lossy(9), read_late_seconds=0.05),
         "a device is behind when its last batch is worked off": clean(phase1=ONE_BATCH, placement="shared"),
         "the same beyond a tenth of a smaller error": clean(
@@ -391,6 +407,17 @@ def test_excused_frames_are_told_whatever_the_verdict(
     golden(judged.remarks)
 
 
+def test_a_queue_that_something_of_the_host_filled_is_excused() -> None:
+    full = [given.judged for what, given in TRIALS["INVALID host"].items() if what.startswith("queue before")]
+    assert [judged.excused for judged in full] == [True, True]
+
+
+@pytest.mark.parametrize("forwards", [True, False])
+def test_a_stall_excuses_no_frame_of_a_device_that_forwards_nothing_any_more(*, forwards: bool) -> None:
+    judged = both_phases(lossy(9, lost_in_stalls=9), cpus=(stall(),), forwards=forwards).judged
+    assert (judged.verdict is Verdict.COLLAPSED, judged.excused_frames) == (not forwards, 9 if forwards else 0)
+
+
 def test_stolen_time_is_not_named_as_an_excuse_where_the_stalls_are_known(golden: Golden) -> None:
     stolen = make_cpu("watched", 0, 0.0, cpu=3, stolen_seconds=0.5)
     both = make_cpu("watched", 1, 0.1, stolen_seconds=0.4)
@@ -408,17 +435,21 @@ def test_a_lag_that_a_stall_explains_is_excused() -> None:
 
 
 @pytest.mark.parametrize(("frames", "verdict"), [(15, Verdict.INVALID), (25, Verdict.FAIL)])
-def test_a_lag_shorter_than_the_time_between_two_frames_is_the_senders(frames: int, verdict: Verdict) -> None:
+def test_a_lag_shorter_than_the_time_between_two_frames_is_the_senders(
+    frames: int, verdict: Verdict, golden: Golden
+) -> None:
     """One late wake-up made 4 connections/s of a gateway that opens 200,000."""
     slow = change_counts(LATE, intended=frames, offered=frames, received=frames)
-    judged = make_trial(
+    trial = make_trial(
         PlanOfTrial(frames, 1.0 * frames),
         phase1=slow,
         stored=frames,
         readings=Readings(count_before=0, count_after=frames),
         placement="shared",
     )
-    assert judge(judged, Limits()).verdict is verdict
+    judged = judge(trial, Limits())
+    assert judged.verdict is verdict
+    golden(judged.reason)
 
 
 def test_a_setting_that_others_changed_decides_before_what_the_trial_counted(golden: Golden) -> None:
@@ -573,6 +604,7 @@ def test_a_driver_that_counts_what_receivers_took_as_dropped_explains_no_loss() 
     """virtio_net counts every frame that an XDP program takes, so every loss was excused as the tester's own."""
     lossy_down = both_phases(lossy(9), ports={"initiator": make_port(rx_dropped=N), "responder": make_port()})
     assert (lossy_down.judged.verdict, lossy_down.judged.limited_by) == (Verdict.INVALID, "tester")
+    assert any("dropped" in remark for remark in lossy_down.judged.remarks)
     judged = lossy_down.but(counts_taken=("Initiator",)).judged
     assert (judged.verdict, judged.limited_by) == (Verdict.FAIL, "device")
     assert judged.cause is not None
@@ -648,6 +680,8 @@ def test_a_limit_that_the_device_exceeds_is_none_of_the_whole_table(limit: int, 
     assert ("of at most" in judged.reason) == (limited_by == "table")
     kept = clean(count_after=65_536, table_limit=limit).judged
     assert (kept.verdict, kept.limited_by) == (Verdict.FAIL, limited_by)
+    assert kept.cause is not None
+    assert (kept.cause.kind == "table") == (limited_by == "table")
 
 
 def test_the_hops_of_a_failed_trial_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
