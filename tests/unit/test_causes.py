@@ -22,6 +22,7 @@ from tests.unit.test_permanent_loss import measure
 from natgauge import causes
 from natgauge.causes.cause import Cause, Kind, kinds, most_frequent, of_share
 from natgauge.causes.counters import counters, facts_of
+from natgauge.causes.full_table import FullTable
 from natgauge.causes.hops import hops_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.gateways.recipe import load
@@ -484,3 +485,23 @@ def test_a_syn_proxy_is_the_cause_of_what_conntrack_then_calls_invalid() -> None
     messages = [{"name": "syn", "received": 1000, "wrong": 0}, {"name": "syn-ack", "received": 0, "wrong": 1000}]
     renumbered = cause_of(hops_of(trial(1000, network, arrived={"messages": messages})), NONE, opens=True)
     assert renumbered.kind == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("table", "thrown_out", "numbers"),
+    [
+        (
+            FullTable(19_968, 18_731, 16_384, {"early_drop": 4585, "drop": 2305, "insert_failed": 0}),
+            2347,
+            "1,237 2,347",
+        ),
+        (FullTable(20_000, 16_384, 16_384, {"drop": 3616}), 0, "3,616"),
+        (FullTable(20_000, 20_000, 16_384, {}), 3616, "3,616"),
+        (FullTable(10, 10, 12, {}), 0, ""),
+    ],
+)
+def test_refused_and_thrown_out_connections_are_told_apart(table: FullTable, thrown_out: int, numbers: str) -> None:
+    assert table.thrown_out == thrown_out
+    text = str(table)
+    assert all(number in text for number in numbers.split())
+    assert "insert_failed" not in text
