@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -96,25 +96,27 @@ def test_dropped_records_of_the_socket_are_the_evidence(golden: Golden) -> None:
     golden(f"{failed.reason}\n{failed.cause.words}\n{failed.cause.remedy}")
 
 
-def test_lost_frames_come_before_a_log() -> None:
-    failed = judge(change_trial(CLEAN, log=LACKING, placement="shared", phase1=lossy(10)), Limits())
+@pytest.mark.parametrize("log", [{"log": LACKING}, {"log_error": LogError("dropped", "tester")}], ids=list)
+def test_lost_frames_come_before_a_log_that_lacks_records_or_was_not_compared(log: dict[str, Any]) -> None:
+    failed = judge(change_trial(CLEAN, **log, placement="shared", phase1=lossy(10)), Limits())
     assert (failed.verdict, failed.limited_by) == (Verdict.FAIL, "device")
+
+
+def figures_of(trials: Mapping[float, LogCounts]) -> Mapping[str, float]:
+    """Figures of a search that ended at 500, of the logs of its trials by their loads."""
+    attempts = tuple(Attempt(load, short=False, outcome=verdict(log, 0.001)) for load, log in trials.items())
+    repetition = Measurement(value=500.0, upper=800.0, limited_by="log", trials={}, attempts=attempts)
+    return with_device_figures(repetition).figures
 
 
 def test_a_lucky_trial_above_the_answer_decides_no_figure() -> None:
     answer, lucky = (replace(LACKING, records=100_000, lost=0, wrong=wrong) for wrong in (3, 0))
-    trials = {500.0: answer, 800.0: LACKING, 900.0: lucky}
-    attempts = tuple(Attempt(load, short=False, outcome=verdict(log, 0.001)) for load, log in trials.items())
-    repetition = Measurement(value=500.0, upper=800.0, limited_by="log", trials={}, attempts=attempts)
-    assert with_device_figures(repetition).figures["log_wrong"] == 3
+    assert figures_of({500.0: answer, 800.0: LACKING, 900.0: lucky})["log_wrong"] == 3
 
 
 def test_the_figures_are_those_of_the_deciding_trial() -> None:
     whole = replace(LACKING, records=100_010, lost=0, duplicate=10, delay_p50_ms=0.5, delay_p999_ms=4.0)
-    trials = {400.0: whole, 500.0: replace(whole, wrong=3), 800.0: LACKING}
-    attempts = tuple(Attempt(load, short=False, outcome=verdict(log, 0.001)) for load, log in trials.items())
-    repetition = Measurement(value=500.0, upper=800.0, limited_by="log", trials={}, attempts=attempts)
-    figures = with_device_figures(repetition).figures
+    figures = figures_of({400.0: whole, 500.0: replace(whole, wrong=3), 800.0: LACKING})
     assert {name: value for name, value in figures.items() if name.startswith("log_")} == {
         "log_records_per_connection": 1.0001,
         "log_octets_per_connection": 120.0,
@@ -421,12 +423,6 @@ def test_records_that_are_missing_where_the_writer_waited_for_natgauge_are_no_ve
     assert (trial.verdict, trial.limited_by, trial.reason) == (Verdict.INVALID, "tester", OVERRUN)
     assert hindered(logging()).measure(PLAN).verdict is Verdict.PASS
     assert hindered(logging(lambda lines: lines[1:], tolerance=0.01)).measure(PLAN).verdict is Verdict.PASS
-
-
-def test_lost_frames_come_before_a_log_that_was_not_compared() -> None:
-    error = LogError("dropped", "tester")
-    failed = judge(change_trial(CLEAN, log_error=error, placement="isolated", phase1=lossy(10)), Limits())
-    assert (failed.verdict, failed.limited_by) == (Verdict.FAIL, "device")
 
 
 def test_a_log_that_was_not_compared_leaves_all_periods(logging: Callable[..., LabMeasurer]) -> None:
