@@ -289,11 +289,11 @@ def joined_blocks(
     return join(listed(b"".join(entries), all_learned=True), text, pattern, grace=2.0)
 
 
-def given(host: int, first: int, *, at: float = 0.0, outside: str = "198.19.0.1") -> str:
+def given_block(host: int, first: int, *, at: float = 0.0, outside: str = "198.19.0.1") -> str:
     return f"{START + at:.6f} {HOSTS[host]} {outside} {first}-{first + 127}"
 
 
-WHOLE_BLOCKS = [given(0, 1024, at=0.0005), given(1, 1152, at=0.0015)]
+WHOLE_BLOCKS = [given_block(0, 1024, at=0.0005), given_block(1, 1152, at=0.0015)]
 
 
 def test_a_record_of_each_block_is_a_complete_log_with_fewer_records_than_connections() -> None:
@@ -309,7 +309,7 @@ def test_the_delay_of_a_block_begins_with_its_first_connection() -> None:
     counts = joined_blocks(KNOWN, WHOLE_BLOCKS)
     assert not counts.is_odd
     assert counts.delay_p50_ms == pytest.approx(0.5, abs=1e-3)
-    assert joined_blocks(KNOWN, [WHOLE_BLOCKS[0], given(1, 1152, at=2.5)]).late == 1
+    assert joined_blocks(KNOWN, [WHOLE_BLOCKS[0], given_block(1, 1152, at=2.5)]).late == 1
 
 
 def test_connections_outside_of_logged_blocks_are_lost() -> None:
@@ -317,12 +317,12 @@ def test_connections_outside_of_logged_blocks_are_lost() -> None:
     counts = joined_blocks([*KNOWN, *second_block], WHOLE_BLOCKS)
     assert (counts.lost, counts.wrong) == (1, 0)
     assert joined_blocks(KNOWN, WHOLE_BLOCKS[:1]).lost == 100
-    assert joined_blocks([*KNOWN, *second_block], [*WHOLE_BLOCKS, given(0, 3968)]).is_odd is False
+    assert joined_blocks([*KNOWN, *second_block], [*WHOLE_BLOCKS, given_block(0, 3968)]).is_odd is False
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [given(1, 1280), given(1, 1152, outside="198.19.0.9"), given(1, 1152, at=-30.0)],
+    [given_block(1, 1280), given_block(1, 1152, outside="198.19.0.9"), given_block(1, 1152, at=-30.0)],
     ids=["other ports", "another address", "of an earlier trial"],
 )
 def test_a_block_that_leads_to_nobody_is_wrong_and_its_connections_are_lost(wrong: str) -> None:
@@ -341,7 +341,7 @@ def test_ports_that_two_subscribers_have_by_the_log_cannot_be_read_back() -> Non
     assert (counts.ambiguous, counts.lost) == (1, 0)
     # Blocks between which the first one was given up.
     late = [entry(5000, source=HOSTS[1], port=7, seen=1024)]
-    assert joined_blocks([*KNOWN[::2], *late], [WHOLE_BLOCKS[0], given(1, 1024, at=5.0)]).ambiguous == 0
+    assert joined_blocks([*KNOWN[::2], *late], [WHOLE_BLOCKS[0], given_block(1, 1024, at=5.0)]).ambiguous == 0
 
 
 def test_a_block_is_compared_with_each_one_that_was_given_within_a_second() -> None:
@@ -361,7 +361,9 @@ def test_a_binding_covers_the_connections_of_one_inside_port() -> None:
     assert (counts.wrong, counts.lost) == (1, 5)
 
 
-@pytest.mark.parametrize("line", [f"{START} 10.0.0.2 198.19.0.1", given(0, 65500), f"{START} 10.0.0.2 198.19.0.1 9-1"])
+@pytest.mark.parametrize(
+    "line", [f"{START} 10.0.0.2 198.19.0.1", given_block(0, 65500), f"{START} 10.0.0.2 198.19.0.1 9-1"]
+)
 def test_blocks_without_ports_are_unreadable(line: str) -> None:
     counts = joined_blocks(KNOWN, [*WHOLE_BLOCKS, line])
     assert (counts.unparsed, counts.records, counts.faulty) == (1, 2, 0)

@@ -307,8 +307,9 @@ def test_the_time_out_that_decides_the_entries_is_a_parameter(
 def test_what_the_first_connections_do_not_fit_in_is_no_reason_to_carry_nobody(
     *, tmp_path: Path, truth: Mixed, connections: int, new: float, each: int, carried: int, ended: str
 ) -> None:
-    chosen = {"subscriber": profile(tmp_path, new, 1, 1, connections=each), "trial_seconds": 1.0}
-    found = measure("subscribers", truth, connections=connections, connection_rate=None, **chosen)
+    file = profile(tmp_path, new, 1, 1, connections=each)
+    chosen: dict[str, Any] = {"connection_rate": None, "trial_seconds": 1.0}
+    found = measure("subscribers", truth, connections=connections, subscriber=file, **chosen)
     assert found.summary.median == pytest.approx(carried, rel=0.01)
     assert found.limited_by == ended
 
