@@ -622,6 +622,18 @@ JUDGED = {
         "fails",
         "at one time, to one remote host",
     ),
+    "both protocols keep the port that another host has": Judged(
+        WRONG["two hosts share a port to one remote host"][0], "RFC7857-5", "not seen", "UDP kept a port that another"
+    ),
+    "ports of other hosts that are all kept": Judged(
+        WRONG["two hosts share a port to one remote host"][0],
+        "RFC7857-9",
+        "not applicable",
+        "the gateway keeps all ports that hosts choose",
+    ),
+    "no fragments that lone ones could stop": Judged(
+        Behaviour(fragments="none"), "RFC4787-REQ-14a", "not seen", "delivers no fragments from outside at all"
+    ),
     # Where the remote endpoint is a part of the choice, a host has ports all over (Jool does so).
     "ports that lie together": Judged(Behaviour(host_ports=1600), "RFC6888-REQ-14", "meets", "to 4 remote endpoints"),
     "ports that lie together towards one remote endpoint": Judged(
