@@ -54,7 +54,7 @@ LOOK_UP = "__nf_conntrack_find_get"
 @alone
 @pytest.mark.slow("perf samples the core and reads its own file afterwards")
 @pytest.mark.skipif(absent(PROGRAM), reason="no perf: apt-get install linux-perf")
-@pytest.mark.soak  # unit/test_hot_spots.py reads what perf prints
+@pytest.mark.soak  # unit/test_device_readings.py reads what perf prints
 @pytest.mark.parametrize(("gateway", "own"), [("nftables-nat44", True), ("linux-ipv4", False)])
 def test_hot_spots_of_a_nat_are_functions_that_plain_forwarding_does_not_run(
     gateway: str, tmp_path: Path, *, own: bool

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import cache
+from ipaddress import IPv4Address
 from itertools import product
 from random import Random
 from typing import get_args
@@ -12,7 +15,11 @@ from tests.unit.simulated_nat import Behaviour, Dependence, examiner_of
 
 from natgauge.audits.kit.classes import are_random, filtering, hairpinning, mapping, ports
 from natgauge.audits.kit.flows import TRANSPORTS
+from natgauge.audits.kit.hosts import LEAST_ALLOWANCE, RESERVED, TEAM, Flows, InsideHosts, hosts_needed
 from natgauge.audits.kit.observations import NotSeenError
+from natgauge.audits.requirements import requirements
+from natgauge.audits.runner import classes, examine
+from natgauge.records.audit import AuditVerdict
 from natgauge.words import Transport
 
 DEPENDENCES: tuple[Dependence, ...] = get_args(Dependence)
@@ -166,3 +173,135 @@ def test_a_kept_port_is_no_class_of_ports_without_a_second_inside_address() -> N
     assert (seen.kind, seen.overloads) == (None, False)
     assert seen.words.startswith("preserving or overloading: 64 of 64 flows kept their port")
     assert ports(examiner_of(Behaviour(ports="random"), inside_hosts=1)).kind == "random"
+
+
+SEVERAL: Mapping[Transport, Sequence[int]] = {"udp": (443, 123, 53), "tcp": (443, 22, 80, 587)}
+ONE: Mapping[Transport, Sequence[int]] = {"udp": (443,), "tcp": (443,)}
+
+
+def lost(frame: int) -> bool:
+    """A frame in seven is lost."""
+    return frame % 7 == 3
+
+
+@cache
+def audited(
+    ports: tuple[tuple[Transport, tuple[int, ...]], ...], *, told: bool, losing: bool = False
+) -> dict[str, tuple[AuditVerdict, str]]:
+    """Verdicts and reasons of a NAT that accepts only these ports; `told` = its recipe names them."""
+    loses = lost if losing else lambda _: False
+    examiner = examiner_of(Behaviour(filtering="address and port-dependent", accepts=ports, loses=loses))
+    examiner.accepted = dict(ports) if told else {}
+    classes(examiner)
+    chosen = [one for one in requirements() if not one.strain and not one.timers]
+    return {f"{one.key} {one.transport}": (one.verdict, one.measured) for one in examine(examiner, chosen)}
+
+
+def of(ports: Mapping[Transport, Sequence[int]]) -> tuple[tuple[Transport, tuple[int, ...]], ...]:
+    return tuple((name, tuple(each)) for name, each in ports.items())
+
+
+@pytest.mark.parametrize("losing", [False, True])
+@pytest.mark.parametrize(("ports", "least"), [(SEVERAL, 0.9), (ONE, 0.8)])
+def test_what_is_seen_of_such_rules_is_what_is_seen_of_others(
+    ports: Mapping[Transport, Sequence[int]], least: float, *, losing: bool
+) -> None:
+    plain, found = audited((), told=True, losing=losing), audited(of(ports), told=True, losing=losing)
+    decided = {name for name, (verdict, _) in plain.items() if verdict in ("meets", "fails")}
+    same = {name for name in decided if found[name][0] == plain[name][0]}
+    others = {name: found[name] for name in decided - same}
+    # Never another verdict: what cannot be told has a reason.
+    assert {verdict for verdict, _ in others.values()} <= {"not seen"}, others
+    assert len(same) >= least * len(decided), others
+    if ports is ONE:
+        assert any("destination_ports" in reason for _, reason in others.values())
+
+
+def test_without_the_ports_nothing_is_seen() -> None:
+    found = audited(of(SEVERAL), told=False)
+    assert not [name for name, (verdict, _) in found.items() if verdict == "meets" and not name.endswith("icmp")]
+
+
+@pytest.mark.parametrize("mapped", ["endpoint-independent", "address-dependent", "address and port-dependent"])
+def test_classes_are_named_with_few_ports(mapped: Dependence) -> None:
+    for transport in SEVERAL:
+        examiner = examiner_of(Behaviour(mapping=mapped, filtering=mapped, accepts=of(SEVERAL)), transport=transport)
+        examiner.accepted = SEVERAL
+        assert examiner.once(mapping).kind == mapped
+        assert examiner.once(filtering) == mapped
+
+
+def test_control_frames_are_of_a_transport_that_the_gateway_has() -> None:
+    examiner = examiner_of(Behaviour(untranslated=("udp",)), transport="tcp")
+    examiner.control_by = "tcp"
+    assert examiner.once(filtering) == "endpoint-independent"
+
+
+HOSTS = tuple(IPv4Address("10.0.0.2") + index for index in range(5 * TEAM))
+FIRST, SECOND, THIRD = HOSTS[:TEAM]
+POOL = tuple(IPv4Address("198.18.0.10") + index for index in range(4))
+
+
+def test_there_is_a_team_for_each_allowance_one_for_each_examination_with_many_flows_and_a_spare_one() -> None:
+    few = [Flows(LEAST_ALLOWANCE), Flows(1)]
+    assert hosts_needed(few) == 3 * TEAM
+    many = [Flows(4, are_many=True)] * 3
+    assert hosts_needed([*few, *many, Flows(5, are_many=True)]) == 5 * TEAM
+
+
+def test_the_last_teams_are_left_for_many_flows() -> None:
+    inside = InsideHosts(HOSTS)
+    for _ in range(4 - RESERVED):
+        assert inside.has_next("udp", for_many=False)
+        inside.go_on(for_many=False)
+    assert not inside.has_next("udp", for_many=False)
+    for _ in range(RESERVED):
+        assert inside.has_next("udp", for_many=True)
+        inside.go_on(for_many=True)
+    assert inside.team == HOSTS[-TEAM:]
+    assert not inside.has_next("udp", for_many=True)
+
+
+def test_a_transport_that_another_team_does_not_have_is_tried_with_no_further_one() -> None:
+    inside = InsideHosts(HOSTS)
+    inside.go_on(for_many=False)
+    inside.go_back("icmp")
+    assert inside.team == HOSTS[:TEAM]
+    assert not inside.has_next("icmp", for_many=False)
+    assert inside.has_next("udp", for_many=False)
+
+
+def test_flows_are_lacking_where_a_new_host_would_have_enough() -> None:
+    inside = InsideHosts(HOSTS)
+    for _ in range(60):
+        inside.opens(FIRST, POOL[0])
+    assert not inside.lack(Flows(50))
+    for _ in range(100):
+        inside.opens(SECOND, POOL[0])
+    inside.learn(SECOND)
+    assert inside.allowance == 100
+    assert inside.lack(Flows(50))
+    assert not inside.lack(Flows(0))
+    assert not inside.lack(Flows(101))
+    inside.go_on(for_many=False)
+    assert not inside.lack(Flows(100))
+
+
+def test_a_host_that_never_had_a_flow_shows_no_limit() -> None:
+    inside = InsideHosts(HOSTS)
+    inside.opens(FIRST, FIRST)
+    inside.learn(FIRST)
+    assert inside.allowance is None
+
+
+def test_rivals_are_those_with_the_address_then_those_with_none_known_and_last_those_that_were_refused() -> None:
+    inside = InsideHosts(HOSTS[: 2 * TEAM])
+    fourth, fifth, sixth = HOSTS[TEAM : 2 * TEAM]
+    inside.opens(FIRST, POOL[0])
+    inside.opens(SECOND, POOL[1])
+    inside.opens(fourth, POOL[0])
+    inside.is_refused(fourth)
+    inside.opens(fifth, POOL[0])
+    inside.is_refused(sixth)
+    # The sixth host was refused, and never had a flow.
+    assert inside.rivals(FIRST, POOL[0]) == (fifth, THIRD, SECOND, fourth)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
@@ -22,6 +22,7 @@ from tests.unit.test_permanent_loss import measure
 from natgauge import causes
 from natgauge.causes.cause import Cause, Kind, kinds, most_frequent, of_share
 from natgauge.causes.counters import counters, facts_of
+from natgauge.causes.full_table import FullTable
 from natgauge.causes.hops import hops_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.gateways.recipe import load
@@ -327,18 +328,25 @@ def test_rules_that_a_lower_rate_passes_limit_the_rate() -> None:
     assert most_frequent([Cause("not known"), Cause("not known"), rule]) == rule
 
 
+def searched(value: float, upper: float, *tried: tuple[float, OneTrial], notes: Sequence[Note] = ()) -> Measurement:
+    """A repetition that ended so, with the cause of its trials."""
+    attempts = tuple(Attempt(load, short=False, outcome=outcome) for load, outcome in tried)
+    return with_cause(Measurement(value, upper, "device", {}, attempts=attempts, notes=tuple(notes)))
+
+
+def failed_by(cause: Cause) -> OneTrial:
+    """A trial that lost one of 1000 frames for this cause."""
+    return make_outcome(Verdict.FAIL, "", phase1=make_counts(1000, 1000, 999), cause=cause, limited_by="device")
+
+
+PASSED = make_outcome(Verdict.PASS, "", phase1=make_counts(1000, 1000, 1000))
+
+
 @pytest.mark.parametrize(("rare", "kind"), [(False, "rate limit"), (True, "rule")])
 def test_a_rule_that_drops_a_frame_now_and_then_limits_no_rate(rare: bool, kind: str) -> None:  # noqa: FBT001
     """A NAT that drops every 20,000th frame was told to have a rule that limits the rate."""
-    rule = Cause("rule", "seen", hop="rules")
-    counts = make_counts(1000, 1000, 999)
-    outcomes = {
-        100.0: make_outcome(Verdict.PASS, "", phase1=make_counts(1000, 1000, 1000)),
-        200.0: make_outcome(Verdict.FAIL, "", phase1=counts, cause=rule, limited_by="device"),
-    }
-    attempts = tuple(Attempt(load, short=False, outcome=outcome) for load, outcome in outcomes.items())
-    notes = (Note("rare loss", "x"),) if rare else ()
-    measurement = with_cause(Measurement(100.0, 200.0, "device", {}, attempts=attempts, notes=notes))
+    tried = (100.0, PASSED), (200.0, failed_by(Cause("rule", "seen", hop="rules")))
+    measurement = searched(100.0, 200.0, *tried, notes=[Note("rare loss", "x")] * rare)
     assert measurement.cause is not None
     assert measurement.cause.kind == kind
 
@@ -349,16 +357,9 @@ def test_rare_loss_has_the_cause_of_its_trials_and_what_changes_that(kind: Kind,
     checksum = facts_of("without_checksum")
     cause = Cause(kind, "seen", hop="out", counter=checksum.name, remedy=checksum.knob, frames=1, lost=1)
     late = Cause("late", "seen", hop="tester in")
-    passed = make_outcome(Verdict.PASS, "", phase1=make_counts(1000, 1000, 1000))
-    lost, slow = (
-        make_outcome(Verdict.FAIL, "", phase1=make_counts(1000, 1000, 999), cause=each, limited_by="device")
-        for each in (cause, late)
-    )
-    tried = [(100.0, passed), (200.0, lost), (210.0, slow), (220.0, slow)]
-    attempts = tuple(Attempt(load, short=False, outcome=outcome) for load, outcome in tried)
+    tried = [(100.0, PASSED), (200.0, failed_by(cause)), *((load, failed_by(late)) for load in (210.0, 220.0))]
     of_rate = Note("queues", "x", grade="interval")
-    notes = (Note("rare loss", "1 of 1,000 frames was lost"), of_rate)
-    measurement = with_cause(Measurement(100.0, 200.0, "device", {}, attempts=attempts, notes=notes))
+    measurement = searched(100.0, 200.0, *tried, notes=[Note("rare loss", "1 of 1,000 frames was lost"), of_rate])
     assert measurement.cause is not None
     assert measurement.cause.kind == kind
     assert measurement.notes[1] == of_rate
@@ -368,13 +369,9 @@ def test_rare_loss_has_the_cause_of_its_trials_and_what_changes_that(kind: Kind,
 
 def test_a_failure_that_other_trials_of_its_load_outvoted_is_no_cause() -> None:
     """One FAIL at a quarter of the answer, by a single frame, named the cause of the whole search."""
-    counts = make_counts(1000, 1000, 999)
     chance, ring = (Cause("rule", "seen", hop="rules"), Cause("ring", "seen", hop="gateway", counter="card ring"))
-    passed = make_outcome(Verdict.PASS, "", phase1=make_counts(1000, 1000, 1000))
-    failed = [make_outcome(Verdict.FAIL, "", phase1=counts, cause=each, limited_by="device") for each in (chance, ring)]
-    tried = [(100.0, failed[0]), (100.0, passed), (100.0, passed), (400.0, passed), (404.0, failed[1])]
-    attempts = tuple(Attempt(load, short=False, outcome=outcome) for load, outcome in tried)
-    measurement = with_cause(Measurement(400.0, 404.0, "device", {}, attempts=attempts))
+    passed = ((load, PASSED) for load in (100.0, 100.0, 400.0))
+    measurement = searched(400.0, 404.0, (100.0, failed_by(chance)), *passed, (404.0, failed_by(ring)))
     assert measurement.cause is not None
     assert measurement.cause.kind == "ring"
 
@@ -484,3 +481,23 @@ def test_a_syn_proxy_is_the_cause_of_what_conntrack_then_calls_invalid() -> None
     messages = [{"name": "syn", "received": 1000, "wrong": 0}, {"name": "syn-ack", "received": 0, "wrong": 1000}]
     renumbered = cause_of(hops_of(trial(1000, network, arrived={"messages": messages})), NONE, opens=True)
     assert renumbered.kind == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("table", "thrown_out", "numbers"),
+    [
+        (
+            FullTable(19_968, 18_731, 16_384, {"early_drop": 4585, "drop": 2305, "insert_failed": 0}),
+            2347,
+            "1,237 2,347",
+        ),
+        (FullTable(20_000, 16_384, 16_384, {"drop": 3616}), 0, "3,616"),
+        (FullTable(20_000, 20_000, 16_384, {}), 3616, "3,616"),
+        (FullTable(10, 10, 12, {}), 0, ""),
+    ],
+)
+def test_refused_and_thrown_out_connections_are_told_apart(table: FullTable, thrown_out: int, numbers: str) -> None:
+    assert table.thrown_out == thrown_out
+    text = str(table)
+    assert all(number in text for number in numbers.split())
+    assert "insert_failed" not in text

@@ -13,11 +13,10 @@ from tests.plans import PlanOfTrial
 from tests.unit.counted import change_counts, make_counts
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import reading
-from tests.unit.test_churn import PLAN, all_came, judged, lost_of, made
+from tests.unit.test_churn import PLAN, all_came, judged, lost_of, made, with_flood
 from tests.unit.test_measurer_trials import measurer, phase2_of
 from tests.unit.test_procedure_subscribers import NEW_BOUND, Mixed, measure, profile
 
-from natgauge.agreement.generated import StreamCounts
 from natgauge.churn import CountInChurn
 from natgauge.doubts import find
 from natgauge.errors import UsageError
@@ -161,14 +160,6 @@ def test_a_request_has_the_flood_and_its_losses_fail_no_trial() -> None:
     assert judged(with_flood(made(), lost_of(1000, 999))).verdict is Verdict.PASS
     unsent = make_counts(1000, 900, 900, nominal_seconds=2.0, sending_seconds=2.0)
     assert judged(with_flood(made(), unsent)).limited_by == "tester"
-
-
-def with_flood(trial: Trial, flood: StreamCounts) -> Trial:
-    """The same trial with a flood of these counts."""
-    phase2 = trial.counted.phase2
-    assert phase2 is not None
-    counted = trial.counted.model_copy(update={"phase2": phase2.model_copy(update={"flood": flood})})
-    return replace(trial, result=counted)
 
 
 def test_a_flood_may_fill_the_table_after_it_was_read() -> None:

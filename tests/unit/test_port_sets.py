@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subscribers who share addresses: whose port it is, how many there are, and every plan that a set is too small for."""
+"""Subscribers who share addresses: their ports, plans that sets are too small for, and those that nobody serves."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,14 +16,14 @@ from tests.plans import PlanOfTrial
 from tests.unit.golden import Golden
 from tests.unit.test_plan import NAT44, NAT64, refusal
 
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.port_sets import PortSets
 from natgauge.gateways.recipe import load
 from natgauge.inputs.question import DeviceOptions, TrafficOptions
 from natgauge.labs.contract import Addresses
 from natgauge.setup.traffic import chosen_sets, hosts_of, make_plan, with_pool
 from natgauge.trial.bench import Bench
-from natgauge.trial.forwarding import traffic_of
+from natgauge.trial.forwarding import Missing, check_each, traffic_of
 from natgauge.trial.question import ask
 from natgauge.trial.requests import Requests, TrialConstants, pacing
 from natgauge.trial.server import refuse
@@ -360,3 +362,57 @@ def test_an_external_chain_has_no_port_sets_that_are_known(golden: Golden) -> No
     assert Bench(ask("throughput", "map-t", place).cell).address_plan.port_sets is None
     with golden.raises(UsageError):
         Bench(ask("throughput", "map-t", {**place, "psid_length": 5}).cell)
+
+
+class Relay:
+    """Serves each subscriber but those for which `fault` is true; counts trials and frames."""
+
+    def __init__(self, fault: Callable[[int], bool], kind: str = "lost to the Responder") -> None:
+        self.fault, self.kind = fault, kind
+        self.trials = self.largest = 0
+
+    def __call__(self, first: int, number: int) -> Missing:
+        self.trials += 1
+        self.largest = max(self.largest, number)
+        missing = sum(self.fault(one) for one in range(first, first + number))
+        return Missing(missing, (self.kind,) if missing else (), {"no_subscriber": missing} if missing else {})
+
+
+def named_by(relay: Relay, number: int = 1000, most: int = 30_000) -> str:
+    with pytest.raises(BrokenError) as caught:
+        check_each(SETS, number, most, relay)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_relay_without_faults_takes_one_trial_for_each_part() -> None:
+    for number, trials in ((1000, 1), (60_000, 2), (100_000, 4)):
+        relay = Relay(lambda _: False)
+        check_each(SETS, number, 30_000, relay)
+        assert (relay.trials, relay.largest) == (trials, min(number, 30_000))
+
+
+def test_a_forgotten_port_set_is_named_with_its_addresses_and_the_devices_own_count(golden: Golden) -> None:
+    for one in (0, 70, 999):
+        address, psid = SETS.of(one)
+        said = named_by(Relay(lambda number, one=one: number == one))  # type: ignore[misc]
+        assert f"subscriber {one} ({address}, PSID {psid}, {SETS.map_address(one)})" in said
+        golden(said)
+
+
+def test_of_many_the_first_three_are_named(golden: Golden) -> None:
+    said = named_by(Relay(lambda number: number % 10 == 3, "mistranslated to the Initiator"))
+    assert "100 of 1000 subscribers" in said
+    assert [f"subscriber {one} (" in said for one in (3, 13, 23, 33)] == [True, True, True, False]
+    golden(said)
+    assert "; ...; look at" in said
+
+
+def test_a_subscriber_beyond_the_first_part_is_found(golden: Golden) -> None:
+    said = named_by(Relay(lambda number: number == 99_998), 100_000)
+    golden(said)
+
+
+def test_frames_lost_now_and_then_are_no_fault_of_a_subscriber() -> None:
+    frames = itertools.count(1)
+    check_each(SETS, 1000, 30_000, Relay(lambda _: next(frames) % 97 == 0))

@@ -1,29 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The energy of a device by a simulated meter: in a trial, in the figures of a result, and what is refused."""
+"""What is read of a device beside its frames: the energy of a meter, the memory of a connection, and hot spots."""
 
 from __future__ import annotations
 
+import csv
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import arrivals, change_counts
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
+from tests.unit.made_results import made
 from tests.unit.simulated import Gateway, reading
 from tests.unit.simulated_kinds import Policed
 from tests.unit.test_churn import all_came, lost_of
 from tests.unit.test_churn import made as churned
 from tests.unit.test_measurer import SETTINGS
 from tests.unit.test_measurer_trials import PLAN, measurer
+from tests.unit.test_procedure_cost import gateway, measured
 
 from natgauge.errors import BrokenError, HostError
-from natgauge.metrics.shared_figures import MICROJOULES_PER_CONNECTION, MICROJOULES_PER_FRAME, WATTS
+from natgauge.host import cpus
+from natgauge.host.sampling import PROGRAM, Sampling, Stack
+from natgauge.host.sampling import read as read_stacks
+from natgauge.metrics.shared_figures import (
+    MICROJOULES_PER_CONNECTION,
+    MICROJOULES_PER_FRAME,
+    OCTETS_PER_CONNECTION,
+    WATTS,
+)
+from natgauge.paired.slices import HotSpot, RoundPlan, TimedRound
 from natgauge.power import Energy, EnergyOfTrial
 from natgauge.procedures import get
+from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.device_figures import with_device_figures
 from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.reports import csv_table
+from natgauge.reports.text import verdict
+from natgauge.table_memory import ObjectCache, octets_per_connection
+from natgauge.table_memory import read as read_caches
+from natgauge.trial.rounds import LEAST_SAMPLES, MOST, hot_spots
 from natgauge.words import Verdict
 
 
@@ -259,3 +285,244 @@ def test_an_energy_of_frames_that_drew_their_four_tuples_is_none_of_a_connection
     figures = procedure.measure(Metered(), settings).figures
     assert MICROJOULES_PER_FRAME in figures
     assert MICROJOULES_PER_CONNECTION not in figures
+
+
+#: Begin of /proc/slabinfo of Linux 6.18.
+SLABINFO = """slabinfo - version: 2.1
+# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit> <batchcount>
+nf_conntrack          96    160    256   16    1 : tunables    0    0    0 : slabdata     10     10      0
+kmalloc-128        23169  27072    128   32    1 : tunables    0    0    0 : slabdata    846    846      0
+"""
+EMPTY = {"nf_conntrack": ObjectCache(96, 256), "kmalloc-128": ObjectCache(23169, 128)}
+
+
+def grown(**objects: int) -> dict[str, ObjectCache]:
+    sizes = {"nf_conntrack": 256, "kmalloc-128": 128, "filp": 192}
+    every = {name.replace("_", "-", name.count("kmalloc")): number for name, number in objects.items()}
+    return {
+        name: ObjectCache(number + EMPTY.get(name, ObjectCache(0, 0)).objects, sizes[name])
+        for name, number in every.items()
+    }
+
+
+def test_the_kernels_text_is_understood(golden: Golden) -> None:
+    assert read_caches(SLABINFO) == EMPTY
+    assert read_caches("") == {}
+    golden(read_caches(""))
+
+
+@pytest.mark.parametrize(
+    ("after", "connections", "octets"),
+    [
+        (grown(nf_conntrack=20_000, kmalloc_128=20_000), 20_000, 384.0),
+        # The rest of the machine makes and frees objects, too: half an object for each connection is not of the table.
+        (grown(nf_conntrack=20_000, kmalloc_128=20_300, filp=9_000), 20_000, 256 + 1.015 * 128),
+        (grown(nf_conntrack=20_000, kmalloc_128=39_900), 20_000, 256 + 1.995 * 128),
+        # A process keeps the connections.
+        (grown(kmalloc_128=300), 20_000, None),
+        # Too few connections, or nothing readable.
+        (grown(nf_conntrack=9_999), 9_999, None),
+        ({}, 20_000, None),
+    ],
+)
+def test_caches_of_which_a_connection_takes_whole_objects_are_its_memory(
+    after: Mapping[str, ObjectCache], connections: int, octets: float | None
+) -> None:
+    found = octets_per_connection(EMPTY, after, connections, connections)
+    assert found == (None if octets is None else pytest.approx(octets))
+
+
+def test_connections_that_were_refused_leave_objects_that_belong_to_no_other_connection() -> None:
+    """Of 24,000 connections 16,000 were kept, and the objects of the others were left out of the sum: 254 octets."""
+    after = grown(nf_conntrack=16_000, kmalloc_128=24_000)
+    assert octets_per_connection(EMPTY, after, 16_000, 24_000) is None
+    assert octets_per_connection(EMPTY, after, 16_000, 16_000) is not None
+
+
+def cache(core: int, level: int, size: str, shared: str, kind: str = "Unified") -> list[str]:
+    where = f"cpu{core}/cache/index{level}{kind}"
+    facts = {"level": level, "type": kind, "size": size, "shared_cpu_list": shared}
+    return [f"{where}/{name}:{value}" for name, value in facts.items()]
+
+
+def test_processor_caches_are_summed_over_the_cores_that_have_their_own() -> None:
+    lines = [
+        line
+        for core in range(4)
+        for line in (
+            *cache(core, 1, "48K", str(core), "Data"),
+            *cache(core, 1, "64K", str(core), "Instruction"),
+            *cache(core, 2, "2048K", str(core)),
+            *cache(core, 3, "32M", "0-1" if core < 2 else "2-3"),
+        )
+    ]
+    assert cpus.caches_in("\n".join(lines), (0, 1)) == {"L1": 98_304, "L2": 2 * 2**21, "L3": 2**25}
+    assert cpus.caches_in("\n".join(lines), (1, 2)) == {"L1": 98_304, "L2": 2 * 2**21, "L3": 2 * 2**25}
+    assert cpus.caches_in("", (0, 1)) == cpus.caches_in("\n".join(lines), ()) == {}
+
+
+@dataclass(slots=True)
+class _Remembering(Gateway):
+    """Reports the memory of a connection in every trial, with a little noise."""
+
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
+        outcome = Gateway.measure(self, plan)
+        return reading(outcome, octets_per_connection=384.0 + len(self.plans) % 3)
+
+
+def test_every_trial_of_a_repetition_is_a_value_of_the_figure() -> None:
+    procedure, gateway = get("connection-rate"), _Remembering(establishes=3e5)
+    settings = make_settings(
+        procedure, {"repeat": 1}, connections=20_000, placement="shared", order="permutation", four_tuples=20_000
+    )
+    result = procedure.measure(gateway, settings)
+    found = result.figures[OCTETS_PER_CONNECTION]
+    assert found.count == len(gateway.plans)
+    assert (found.minimum, found.maximum) == (384, 386)
+    # The rate itself has no sample.
+    assert not result.is_sampled
+
+
+CACHES: dict[str, Any] = {"device_caches": {"L1": 49_152, "L2": 2**21, "L3": 2**25}, "connections": 1_000_000}
+
+
+def test_the_report_has_the_memory_and_the_connections_that_fill_the_caches(golden: Golden) -> None:
+    figures = {OCTETS_PER_CONNECTION: [384.0, 385.0, 384.0]}
+    result = made([1e6], metric="connection-rate", unit="connections/s", figures=figures, parameters=CACHES)
+    said = verdict(result)
+    golden(said)
+    columns = dict(zip(*csv.reader(io.StringIO(csv_table.table([result]))), strict=True))
+    assert columns["memory of a connection (octets)"] == "384.0"
+    assert float(columns["connections that fill the L2 cache"]) == pytest.approx(2**21 / 384)
+
+
+def test_unknown_memory_is_said_to_be_unknown(golden: Golden) -> None:
+    common: dict[str, Any] = {"unit": "connections/s"}
+    golden(verdict(made([1e6], metric="connection-rate", parameters=CACHES, **common)))
+    # Too few connections to show it; a metric that does not ask for it.
+    golden(verdict(made([1e6], metric="connection-rate", **common)))
+    golden(verdict(made([1e6], metric="throughput", parameters=CACHES, **common)))
+
+
+# perf ends the line of the time with a space.
+PRINTED = (
+    " 3628.231278: \n"
+    "\tffffffff81601cb5 nf_conntrack_in\n"
+    "\tffffffff815e6501 nf_hook_slow\n"
+    "\tffffffff81f00000 __netif_receive_skb_list_core\n"
+    "\n"
+    " 3628.231478: \n"
+    "\tffffffffc0001234 bpf_prog_6deef7357e7b4530_generate\n"
+    "\tffffffff81f00001 bpf_test_run_xdp_live\n"
+    "\n"
+    "perf-exec: nothing to see\n"
+)
+RECEIVED = "netif_receive_skb_list_internal"
+
+
+def of_device(function: str, number: int, begin: float = 0.0) -> list[Stack]:
+    return [Stack(begin + at / 5000, (function, "ip_rcv", RECEIVED)) for at in range(number)]
+
+
+def test_stacks_are_read_as_perf_prints_them() -> None:
+    first, second = read_stacks(PRINTED)
+    assert first == Stack(3628.231278, ("nf_conntrack_in", "nf_hook_slow", "__netif_receive_skb_list_core"))
+    assert second.functions[0] == "bpf_prog_6deef7357e7b4530_generate"
+
+
+def test_only_what_happens_to_received_frames_counts() -> None:
+    tester = [Stack(0.0, ("bpf_prog_generate", "bpf_test_run_xdp_live"))] * 5000
+    found = hot_spots([*tester, *of_device("nf_conntrack_in", 300), *of_device("veth_xmit", 100, 1.0)])
+    assert found == (HotSpot("nf_conntrack_in", 0.75), HotSpot("veth_xmit", 0.25))
+
+
+def test_opening_the_connections_is_no_part_of_what_standing_ones_cost() -> None:
+    opening, standing = of_device("init_conntrack", 2000), of_device("nf_ct_get_tuple", 1000, begin=10.0)
+    assert hot_spots([*opening, *standing], seconds=1.0) == (HotSpot("nf_ct_get_tuple", 1.0),)
+
+
+def test_few_samples_say_nothing_and_many_functions_are_cut() -> None:
+    assert hot_spots(of_device("nf_conntrack_in", LEAST_SAMPLES - 1)) == ()
+    many = [stack for number in range(60) for stack in of_device(f"function_{number}", 10 + number)]
+    assert len(hot_spots(many)) == MOST
+
+
+def test_the_cost_tells_them_for_each_quantity_from_a_round_that_is_not_timed(
+    monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    simulated = gateway()
+    usual = simulated.costs
+
+    def costs(plan: RoundPlan) -> TimedRound:
+        found = usual(plan)
+        spots = (HotSpot("nf_conntrack_in", 0.125), HotSpot("veth_xmit", 0.06)) if plan.sampled else ()
+        return replace(found, hot_spots=spots)
+
+    monkeypatch.setattr(type(simulated), "costs", lambda _self, plan: costs(plan))
+    told = measured(simulated, hot_spots=True, repeat=1, quantities="new,up")
+    notes = [note.text for note in told.notes if note.text.startswith("hot spots of ")]
+    golden(notes[0])
+    assert len(notes) == 2
+    sampled = [plan for plan in simulated.rounds if plan.sampled]
+    assert [list(plan.blocks) for plan in sampled] == [["new"], ["up"]]
+    assert all(plan.alone for plan in sampled)
+    assert not any(plan.sampled for plan in simulated.rounds[2:])
+
+
+def test_without_perf_it_is_refused_with_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, golden: Golden
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with golden.raises(HostError):
+        Sampling(0)
+
+
+def test_a_perf_that_cannot_sample_is_told_with_its_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, golden: Golden
+) -> None:
+    perf = tmp_path / PROGRAM
+    perf.write_text("#!/bin/sh\necho 'Error: no permission' >&2; exit 1\n")
+    perf.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with golden.raises(HostError), Sampling(0):
+        pass
+
+
+#: Samples as long as the command after "--" runs, as perf does, and notes that it has ended.
+SAMPLING_PERF = """#!/bin/sh
+[ "$1" = record ] || exit 0
+while [ "$1" != -o ]; do shift || exit; done
+file=$2
+while [ "$1" != -- ]; do shift || exit; done
+shift
+trap '' INT
+echo samples > "$file"
+"$@"
+echo "$file" > "$ENDED"
+"""
+SAMPLER = """
+import time
+from natgauge.host.sampling import Sampling
+with Sampling(0):
+    print("samples", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
+def test_perf_ends_with_natgauge_however_that_ends(tmp_path: Path, sent: signal.Signals) -> None:
+    perf, ended = tmp_path / PROGRAM, tmp_path / "ended"
+    perf.write_text(SAMPLING_PERF)
+    perf.chmod(0o755)
+    around = {**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin", "ENDED": str(ended), "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", SAMPLER], env=around, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as natgauge:
+        assert natgauge.stdout is not None
+        assert natgauge.stdout.readline() == b"samples\n"
+        natgauge.send_signal(sent)
+        natgauge.wait(30)
+    end = time.monotonic() + 30
+    while not ended.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert ended.exists()
