@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from natgauge.analysis.contrast import median_interval_of
 from natgauge.doubts import find
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, make_result, verdict_counts
+from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import REPETITION, Result
 from natgauge.records.parameters import Parameters, descriptions
 from natgauge.records.store import Store
@@ -118,3 +120,14 @@ def keep(store: Store, result: Result) -> None:
     words = {doubt.word for doubt in result.doubts}
     more = [doubt for doubt in following(result) if doubt.word not in words]
     store.write_summary(with_interval(result.model_copy(update={"doubts": (*result.doubts, *more)})).document())
+
+
+def kept(folder: Path, *records: Result | ComparisonRecord) -> Path:
+    """The folder, with a results folder for each of these."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for record in records:
+        if isinstance(record, Result):
+            keep(Store.create(folder, record.metric, record.gateway), record)
+        else:
+            Store.create(folder, "compare", "nat").write_comparison(record.document())
+    return folder
