@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import csv
 import io
+from functools import cache
 from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.golden import Golden
 from tests.unit.made_results import made
@@ -229,32 +230,40 @@ def test_an_unlike_point_is_none_where_its_own_was_not_measured() -> None:
     assert values(f"{PREVIOUS}sessions", few, more) == [None, 2.0]
 
 
+#: Two tables and a limit that grows with each, on one to three points of each, twice.
+RUNS = [
+    made(
+        [1000.0 * (place + 7) * (run + 3)] * 6,
+        **RATE,
+        parameters={**DEVICE, "connections": connections, "hash_size": size, "table_size": 2 * size},
+        results=f"{connections}-{size}-{run}",
+    )
+    for place, (connections, size) in enumerate(
+        [(1000, 64), (1000, 128), (4000, 64), (4000, 128), (16_000, 64), (64_000, 128)]
+    )
+    for run in range(2)
+]
+
+
+@cache
+def said(order: tuple[int, ...]) -> tuple[list[str], list[str]]:
+    """Derived values and answers of these runs, whatever their order."""
+    every = [RUNS[at] for at in order]
+    cells = [
+        str((one.results, one_row.name, each.value, each.doubt))
+        for one_row in derived_rows(every)
+        for one, each in zip(every, one_row.comparisons, strict=True)
+    ]
+    return sorted(cells), sorted(sentence.text for sentence in answers(every) if sentence.certainty is not None)
+
+
+@settings(max_examples=12)
 @given(st.permutations(range(12)))
 def test_no_answer_and_no_ratio_depends_on_the_order_of_folders(order: list[int]) -> None:
-    """Two tables and a limit that grows with each, on one to three points of each, twice."""
-    results = [
-        made(
-            [1000.0 * (place + 7) * (run + 3)] * 6,
-            **RATE,
-            parameters={**DEVICE, "connections": connections, "hash_size": size, "table_size": 2 * size},
-            results=f"{connections}-{size}-{run}",
-        )
-        for place, (connections, size) in enumerate(
-            [(1000, 64), (1000, 128), (4000, 64), (4000, 128), (16_000, 64), (64_000, 128)]
-        )
-        for run in range(2)
-    ]
-    shuffled = [results[at] for at in order]
-
-    def said(every: list[Result]) -> tuple[object, ...]:
-        rows = [[(one.results, one_row.name, each.value, each.doubt) for one, each in zip(every, one_row.comparisons,
-                 strict=True)] for one_row in derived_rows(every)]  # fmt: skip
-        grown = [sentence.text for sentence in answers(every) if sentence.certainty is not None]
-        return sorted(str(cell) for one_row in rows for cell in one_row), sorted(grown)
-
-    assert said(shuffled) == said(results)
+    assert said(tuple(order)) == said(tuple(range(12)))
 
 
+@settings(max_examples=25)
 @given(st.lists(st.floats(min_value=1, max_value=1e8), min_size=2, max_size=5))
 def test_the_last_degradation_follows_from_the_steps(medians: list[float]) -> None:
     series = [sessions(median, 10**power) for power, median in enumerate(medians)]

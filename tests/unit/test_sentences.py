@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,10 +32,10 @@ OF_OTHERS = {
 }
 
 
-def errors_of(function: ast.AST) -> set[str]:
+def errors_of(nodes: Sequence[ast.AST]) -> set[str]:
     """Names of errors in a function: caught ones, and arguments that are annotated as errors."""
-    names = {node.name for node in ast.walk(function) if isinstance(node, ast.ExceptHandler) and node.name}
-    for node in ast.walk(function):
+    names = {node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name}
+    for node in nodes:
         if isinstance(node, ast.arg) and node.annotation is not None:
             words = ast.unparse(node.annotation).replace("|", " ").split()
             if any(word.endswith(("Error", "Exception")) for word in words):
@@ -62,15 +63,16 @@ def asked(tree: ast.AST) -> Iterator[str]:
     """Yield each place where the words of a sentence decide something."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     for function in functions:
-        errors = errors_of(function)
+        nodes = list(ast.walk(function))
+        errors = errors_of(nodes)
         kept = {
             target.id
-            for node in ast.walk(function)
+            for node in nodes
             if isinstance(node, ast.Assign) and is_sentence(node.value, errors, set())
             for target in node.targets
             if isinstance(target, ast.Name)
         }
-        for node in ast.walk(function):
+        for node in (one for one in nodes if isinstance(one, ast.Call | ast.Compare)):
             match node:
                 case ast.Call(func=ast.Attribute(attr="split"), args=[]):
                     # It only joins what is said in one line.
@@ -91,9 +93,7 @@ def asked(tree: ast.AST) -> Iterator[str]:
 
 def test_no_code_asks_what_a_sentence_says() -> None:
     found = {
-        f"{path.relative_to(ROOT)}: {place}"
-        for path in sorted(ROOT.rglob("*.py"))
-        for place in asked(ast.parse(path.read_text(encoding="utf-8")))
+        f"{path.relative_to(ROOT)}: {place}" for path in sorted(ROOT.rglob("*.py")) for place in asked(parsed(path))
     }
     assert found == set()
 
@@ -124,6 +124,11 @@ def test_code_that_repeats_a_sentence_or_asks_for_data_is_right(code: str) -> No
     assert list(asked(ast.parse(function))) == []
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def begins(message: ast.expr) -> str:
     """The words before the first colon of a message, as far as they are written out."""
     match message:
@@ -140,8 +145,7 @@ def test_an_error_that_begins_with_an_input_has_it_as_data() -> None:
     without, number = set(), 0
     for package in ("gateways", "inputs", "labs", "paired", "procedures", "setup", "trial"):
         for path in sorted((ROOT / package).rglob("*.py")):
-            source = path.read_text(encoding="utf-8")
-            for node in ast.walk(ast.parse(source if "Error(" in source else "")):
+            for node in ast.walk(parsed(path)) if "Error(" in path.read_text(encoding="utf-8") else ():
                 match node:
                     case ast.Call(
                         func=ast.Name(id="UsageError" | "OutlastingError"), args=[message], keywords=keywords
