@@ -20,7 +20,7 @@ from natgauge.reports.answers import answers
 from natgauge.reports.difference import diff, text
 from natgauge.reports.doubtful import Stated, in_summary, stated
 from natgauge.reports.html.figures import evidence_figures, looks_of, question_figures
-from natgauge.reports.text import table, verdict
+from natgauge.reports.text import verdict
 
 VALUES = [99.0, 100.0, 101.0, 102.0]
 
@@ -134,32 +134,6 @@ def test_queues_before_a_simulated_gateway_are_in_its_interval_and_its_first_lin
     golden(others)
 
 
-def test_the_number_of_a_doubt_that_only_widens_stands_next_to_its_word(golden: Golden) -> None:
-    shown = verdict(rate(VALUES, "a", doubt("queues", 0.018), doubt("tester on device cores", 0.027)), brief=True)
-    golden(shown)
-    both = [rate(VALUES, name, doubt("queues", share)) for name, share in (("a", 0.011), ("b", 0.023))]
-    golden(table(both))
-
-
-@pytest.mark.parametrize(
-    "doubts",
-    [
-        [],
-        [doubt("rare loss")],
-        [doubt("link limited")],
-        [doubt("queues", 0.2, "answer")],
-        [doubt("queues", 0.2, "answer"), doubt("rare loss")],
-        [doubt("collapsed")],
-        [doubt("drift")],
-        [doubt("queues", 0.02)],
-    ],
-)
-def test_a_first_line_says_what_a_grave_doubt_leaves(doubts: list[dict[str, Any]], golden: Golden) -> None:
-    lines = verdict(rate([100.0] * 4, "a", *doubts), brief=True).splitlines()
-    golden(lines[0])
-    golden(lines[1])
-
-
 def searched(values: list[float], uppers: list[float | None], *doubts: dict[str, Any], limited_by: str) -> Result:
     result = made(values, metric="subscribers", unit="subscribers", limited_by=limited_by, doubts=list(doubts))
     ends = zip(result.repetitions, uppers, strict=True)
@@ -212,56 +186,11 @@ def test_nothing_is_certain_of_a_rate_that_may_be_lower_of_which_a_repetition_ma
     assert stated(result) == Stated(686, 686, doubtful=True)
 
 
-@pytest.mark.parametrize(("limited_by", "said"), [("tester", "at least 80 subs"), ("device", "at most 103 subs")])
-def test_subscribers_that_queues_may_have_raised_are_a_bound_as_rates_are(limited_by: str, said: str) -> None:
-    """Seen: "at least 96 subscribers", where queues before the device may have raised that number by a quarter."""
-    doubts = [doubt("queues", 0.25, "answer"), *([doubt("tester limited")] if limited_by == "tester" else [])]
-    result = made([100.0], metric="subscribers", unit="subscribers", limited_by=limited_by, doubts=doubts)
-    upper = None if limited_by == "tester" else 103.0
-    result = result.model_copy(update={"repetitions": (replace(result.repetitions[0], upper=upper),)})
-    first = verdict(result).splitlines()[0]
-    assert said in first
-    assert "doubtful" not in first
-
-
-def test_a_rate_of_0_and_a_delay_are_doubtful_in_no_direction(golden: Golden) -> None:
-    nothing = rate([0.0] * 4, "a", doubt("late at every rate"))
-    golden(verdict(nothing))
-    delay = made([5.0] * 3, metric="latency", unit="us", doubts=[doubt("tester unknown", grade="answer")])
-    golden(verdict(delay))
-
-
 def test_a_lone_frame_that_made_the_upper_bound_is_tried_again_where_bounds_are_not_confirmed() -> None:
     lost = Gateway(establishes=300_000, rare_loss=0.15, seed=4)
     result = measured("connection-rate", lost, repeat=4, confirm=False, error="5%")
     grave = {doubt.word for doubt in result.doubts if doubt.grade == "answer"}
     assert result.median > 0.94 * 300_000 or grave
-
-
-@pytest.mark.parametrize(
-    ("doubts", "limit"),
-    [
-        ([doubt("queues", 0.2, "answer"), doubt("tester on device cores", 0.04)], "device"),
-        ([doubt("rare loss"), doubt("queues", 0.04)], "device"),
-        ([doubt("tester limited"), doubt("queues", 0.25, "answer")], "tester"),
-        ([doubt("time used up"), doubt("queues", 0.25, "answer")], "time"),
-        ([doubt("time used up"), doubt("rare loss")], "time"),
-        ([doubt("time used up"), doubt("drift")], "time"),
-        ([doubt("undecided")], "time"),
-    ],
-)
-def test_bounds_of_a_first_line_contain_what_doubts_do_to_them(
-    doubts: list[dict[str, Any]], limit: str, golden: Golden
-) -> None:
-    """Values of searches are lower bounds: "at most" with one was below the true rate."""
-    result = rate([100.0] * 4, "a", *doubts, limited_by=limit)
-    bounds = [replace(one, upper=120.0) for one in result.repetitions]
-    golden(verdict(result.model_copy(update={"repetitions": bounds}), brief=True).splitlines()[0])
-
-
-def test_a_metric_without_a_sentence_of_its_own_is_doubtful_too(golden: Golden) -> None:
-    result = made([5.0] * 3, metric="unheard-of", unit="%", doubts=[doubt("undecided")])
-    golden(verdict(result))
 
 
 def test_a_doubt_of_several_repetitions_widens_once() -> None:
