@@ -12,6 +12,7 @@ from natgauge.analysis.contrast import median_interval_of
 from natgauge.doubts import find
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, make_result, verdict_counts
+from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import REPETITION, Result
 from natgauge.records.parameters import Parameters, descriptions
@@ -122,12 +123,15 @@ def keep(store: Store, result: Result) -> None:
     store.write_summary(with_interval(result.model_copy(update={"doubts": (*result.doubts, *more)})).document())
 
 
-def kept(folder: Path, *records: Result | ComparisonRecord) -> Path:
+def kept(folder: Path, *records: Result | ComparisonRecord | AuditRecord) -> Path:
     """The folder, with a results folder for each of these."""
     folder.mkdir(parents=True, exist_ok=True)
     for record in records:
-        if isinstance(record, Result):
-            keep(Store.create(folder, record.metric, record.gateway), record)
-        else:
-            Store.create(folder, "compare", "nat").write_comparison(record.document())
+        match record:
+            case Result():
+                keep(Store.create(folder, record.metric, record.gateway), record)
+            case ComparisonRecord():
+                Store.create(folder, "compare", "nat").write_comparison(record.document())
+            case AuditRecord():
+                Store.create(folder, "audit", record.gateway).write_audit(record.document())
     return folder
