@@ -32,7 +32,7 @@ from natgauge.reports.sheet import Sheet, SheetRow, sheet
 from natgauge.reports.text import SeriesRow, doubt_lines, render, series_rows, verdict
 from natgauge.reports.text import table as text_of
 from natgauge.subscriber_profiles import load as load_profile
-from natgauge.tables import wrapped
+from natgauge.tables import aligned, wrapped
 
 ROWS: list[dict[str, float | str | None]] = [
     {"load_percent": 100.0, "rate": 198_303.0, "lost_percent": 12.34567, "verdict": "FAIL"},
@@ -444,3 +444,27 @@ def test_a_series_that_is_too_wide_has_its_columns_in_several_tables() -> None:
     series = text[text.index("  Series") :]
     assert widest(series) <= 100
     assert "100,000,000" in series
+
+
+def test_columns_are_aligned_left_or_right() -> None:
+    rows = [("name", "frames/s", "verdict"), ("nftables-nat44", "1,000", "no"), ("x", "12", "")]
+    assert aligned(rows, right={1}) == [
+        "name            frames/s  verdict",
+        "nftables-nat44     1,000  no",
+        "x                     12",
+    ]
+
+
+def test_no_figure_is_wrapped_or_cut_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    row = ["1,234,567,890"] * 12
+    assert aligned([row]) == ["  ".join(row)]
+
+
+def test_what_looks_like_a_mark_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert aligned([("[red]x[/red]", ":warning: 3.5 'a'")]) == ["[red]x[/red]  :warning: 3.5 'a'"]
+
+
+def test_no_rows_are_no_lines() -> None:
+    assert aligned([]) == []
