@@ -483,6 +483,18 @@ EVERY: dict[str, Case] = {
         [held(64_000.0, "device", kind="map-e", source_address_count=64)], "--connections-each 1000", {65: 5},
         whole=True,
     ),
+    "hosts that fill the table for an unknown time are not sure to have blocks": Case(
+        [sent(1e6, connections=64_000, source_address_count=64, **OLD_SETS), opened(1e6, **OLD_SETS)],
+        f"{ONE_FRAME} --new-each 1", {64: 5},
+    ),
+    "a pool that ended a capacity is the limit of its ports and not of the table": Case(
+        [held(1000.0, "port pool", outside_addresses=1)], "--connections-each 10", {101: 1, 100: 0},
+        {"outside ports": alike(100), "open connections": (100, None)},
+    ),
+    "a pool of other addresses than are asked for says nothing of their ports": Case(
+        [held(1000.0, "port pool", outside_addresses=1)], "--connections-each 10 --outside-addresses 2", {101: 5},
+        {"open connections": (100, None), "outside ports": alike(2 * 64_512 / 10)},
+    ),
     "addresses follow from connections": Case(
         [held(1e6)], "--connections-each 2000 --outside-addresses 2", {100: 1},
         {"outside ports": alike(64.512), "open connections": alike(500)}, {"least_outside_addresses": 4},
