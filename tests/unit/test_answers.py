@@ -423,6 +423,7 @@ ROWS: dict[str, tuple[Sequence[Result], Sequence[str]]] = {
         ],
         ["figures that only some repetitions have"],
     ),
+    "a series without a load": (ANSWERS["a series without a load is no series over loads"], ["median"]),
     "a burst": (
         [made([810.0], metric="back-to-back", unit="frames", parameters={"directions": each})
          for each in ("both", "up", "down")],

@@ -373,7 +373,7 @@ def test_files_that_are_missing_contradict_nothing(folders: dict[str, Path], tmp
 
 
 def test_a_sample_of_the_storm_of_odd_folders_finds_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tally = Tally(120, Random(3), tmp_path)  # noqa: S311 - nothing secret
+    tally = Tally(300, Random(3), tmp_path)  # noqa: S311 - nothing secret
     STORED[0].make(tally)
     assert tally.faults == []
     assert tally.seen["refused, one wrong figure"] > 20

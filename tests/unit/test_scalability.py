@@ -365,7 +365,8 @@ def test_a_derived_figure_is_a_value_a_bound_or_none(name: str, golden: Golden) 
     of, results, at, value, bound = COMPARED[name]
     found = row(of, *results).comparisons[at]
     assert (found.value, found.bound) == (None if value is None else pytest.approx(value), bound)
-    golden(doubts(of, *results)[at])
+    of_forwarding = [one.text for one in answers(results) if "forwarding" in one.text or "only forwards" in one.text]
+    golden([doubts(of, *results)[at], *(of_forwarding if of == SHARE else ())])
     assert found.doubt in table(results)
 
 
