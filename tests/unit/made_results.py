@@ -12,6 +12,8 @@ from natgauge.analysis.contrast import median_interval_of
 from natgauge.doubts import find
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, make_result, verdict_counts
+from natgauge.records.audit import AuditRecord
+from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import REPETITION, Result
 from natgauge.records.parameters import Parameters, descriptions
 from natgauge.records.store import Store
@@ -121,12 +123,15 @@ def keep(store: Store, result: Result) -> None:
     store.write_summary(with_interval(result.model_copy(update={"doubts": (*result.doubts, *more)})).document())
 
 
-def stored(folder: Path, *results: Result) -> Path:
-    """Keep results as they are measured: each in a folder of its own, which has its number, in a folder to report."""
-    for number, result in enumerate(results):
-        own = folder / f"{number:02}"
-        own.mkdir(parents=True)
-        store = Store(own)
-        store.write_plan({})
-        keep(store, result)
+def kept(folder: Path, *records: Result | ComparisonRecord | AuditRecord) -> Path:
+    """The folder, with a results folder for each of these."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for record in records:
+        match record:
+            case Result():
+                keep(Store.create(folder, record.metric, record.gateway), record)
+            case ComparisonRecord():
+                Store.create(folder, "compare", "nat").write_comparison(record.document())
+            case AuditRecord():
+                Store.create(folder, "audit", record.gateway).write_audit(record.document())
     return folder

@@ -14,10 +14,10 @@ import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import arrivals, make_counts, make_outcome, make_trial
 from tests.unit.golden import Golden
+from tests.unit.made_settings import stored_alone
 from tests.unit.simulated import Gateway, reading
 from tests.unit.test_explain import ALL, trial
 from tests.unit.test_explain import PORTS as PORTS_OF_TRIAL
-from tests.unit.test_permanent_loss import measure
 
 from natgauge import causes
 from natgauge.causes.cause import Cause, Kind, kinds, most_frequent, of_share
@@ -28,7 +28,6 @@ from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.gateways.recipe import load
 from natgauge.measurements.making import make
 from natgauge.notes import Note
-from natgauge.procedures import connection_rate, table_capacity
 from natgauge.procedures.kit.procedure import of_search, with_cause
 from natgauge.procedures.kit.result.results import Attempt, Measurement, make_result
 from natgauge.readings import Readings
@@ -398,22 +397,21 @@ def ports(*counters: str) -> Gateway:
 
 def test_no_search_calls_a_table_full_below_its_known_limit(golden: Golden) -> None:
     silent, named = (
-        measure(connection_rate, ports(), 24_000),
-        measure(connection_rate, ports("conntrack insert_failed"), 24_000),
+        stored_alone("connection-rate", gateway, connections=24_000)
+        for gateway in (ports(), ports("conntrack insert_failed"))
     )
-    assert (silent.summary.median, silent.limited_by) == (0, "device")
-    assert (named.summary.median, named.limited_by) == (0, "port pool")
-    result = make(named, Parameters())
-    assert result.cause is not None
-    assert (result.cause.kind, result.cause.certainty, result.cause.limit) == ("port pool", "seen", 262_144)
-    golden(bottleneck(result))
-    assert "table" not in bottleneck(make(silent, Parameters()))
-    (doubt,) = (one for one in make(silent, Parameters()).doubts if one.word == "loss at every rate")
+    assert (silent.median, silent.limited_by) == (0, "device")
+    assert (named.median, named.limited_by) == (0, "port pool")
+    assert named.cause is not None
+    assert (named.cause.kind, named.cause.certainty, named.cause.limit) == ("port pool", "seen", 262_144)
+    golden(bottleneck(named))
+    assert "table" not in bottleneck(silent)
+    (doubt,) = (one for one in silent.doubts if one.word == "loss at every rate")
     golden(doubt.text)
 
 
 def test_a_guess_says_so_in_the_headline(golden: Golden) -> None:
-    result = make(measure(connection_rate, Gateway(table_size=16_000, knows_limit=False), 24_000), Parameters())
+    result = stored_alone("connection-rate", Gateway(table_size=16_000, knows_limit=False), connections=24_000)
     assert (result.limited_by, result.cause and result.cause.certainty) == ("table", "guess")
     golden(bottleneck(result))
 
@@ -461,7 +459,7 @@ def test_counters_of_the_kernel_are_explained_as_it_counts() -> None:
 
 
 def test_a_capacity_that_ports_limit_is_not_the_table() -> None:
-    found = measure(table_capacity, ports("conntrack insert_failed"), 24_000)
+    found = stored_alone("table-capacity", ports("conntrack insert_failed"), connections=24_000)
     assert found.limited_by == "port pool"
 
 

@@ -7,6 +7,7 @@ import json
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +58,15 @@ def test_the_ranks_are_those_of_the_published_critical_values_of_mann_and_whitne
 
 def test_the_interval_holds_the_true_ratio_as_often_as_it_says_whatever_the_distribution() -> None:
     chance = random.Random(9693)  # noqa: S311 - a simulation
-    held = 0
+    plain, held = result(FIRST), 0
+
+    def drawn(factor: float) -> Result:
+        values = [factor * chance.paretovariate(3) for _ in range(5)]
+        own = tuple(replace(one, value=value) for one, value in zip(plain.repetitions, values, strict=True))
+        return plain.model_copy(update={"repetitions": own, "median": sorted(values)[2]})
+
     for _ in range(2000):
-        first, second = ([factor * chance.paretovariate(3) for _ in range(5)] for factor in (1.0, 1.7))
-        found = contrast(result(first), result(second))
+        found = contrast(drawn(1.0), drawn(1.7))
         held += 1.7 in found.interval
     # 0.968 is the exact coverage of five and five; 0.95 is four standard deviations below it.
     assert held / 2000 > 0.95
@@ -76,11 +82,143 @@ def test_a_ratio_is_of_the_medians_and_its_interval_of_all_pairs() -> None:
     assert found.interval.coverage == pytest.approx(1 - 2 / 70)
 
 
-@pytest.mark.parametrize(
-    ("factor", "said"), [(0.9, "worse"), (1.1, "better"), (1.001, "no difference seen"), (1.0, "no difference seen")]
-)
-def test_what_lies_outside_of_the_noise_is_told_and_what_it_covers_is_not(factor: float, said: str) -> None:
-    assert outcome(result(FIRST), result(times(factor))) == said
+LATENCY: dict[str, Any] = {"metric": "latency", "unit": "us"}
+LOSS: dict[str, Any] = {"metric": "frame-loss", "unit": "%"}
+EXPIRY: dict[str, Any] = {"metric": "expiry", "unit": "connections/s"}
+RESET: dict[str, Any] = {"metric": "reset", "unit": "ms"}
+COST: dict[str, Any] = {"metric": "cost", "unit": "x forwarding"}
+CAPACITY: dict[str, Any] = {"metric": "table-capacity", "unit": "connections"}
+NONE, SOME = result([0.0] * 5, **LOSS), result([2.0, 3.0, 2.5, 2.2, 2.7], **LOSS)
+FEW_LOSSES, LATER = made([0.0, 1.0, 1.0, 1.0], **LOSS), made([1.01, 1.01, 1.01, 1.02], **LOSS)
+
+
+def undecided(values: Sequence[float], *, own: bool = False, error: float = 0.0, **changed: Any) -> Result:
+    """A result with that doubt; `own`: it is a note of each repetition, whose value is a lower bound then."""
+    doubt = {"word": "undecided", "text": "x", "grade": "answer"}
+    document = result(values, error=error, doubts=[doubt], **changed).document()
+    for one in document["repetitions"]:
+        one.update({"notes": [doubt]} if own else {})
+    return Result.from_document(document)
+
+
+def doubted(word: str, values: Sequence[float], **changed: Any) -> Result:
+    return result(values, doubts=[{"word": word, "text": "x", "grade": "answer"}], **changed)
+
+
+WORSE, BETTER, SAME, UNKNOWN = "worse", "better", "no difference seen", "cannot tell"
+STATUSES = {WORSE: 1, "changed": 1, BETTER: 0, SAME: 0, UNKNOWN: 5}
+#: Two results, the margin, what is said of the second one, and what keeps natgauge from saying more.
+OUTCOMES: dict[str, tuple[Result, Result, float, str, str]] = {
+    "less": (result(FIRST), result(times(0.9)), 0, WORSE, ""),
+    "more": (result(FIRST), result(times(1.1)), 0, BETTER, ""),
+    "a little more": (result(FIRST), result(times(1.001)), 0, SAME, ""),
+    "as much": (result(FIRST), result(FIRST), 0, SAME, ""),
+    "noise may hide much": (result([800.0, 900.0, 1000.0, 1100.0]), result([950.0] * 4), 0, SAME, ""),
+    "noise hides little": (
+        result([949.0, 950.0, 951.0, 952.0]), result([948.0, 950.0, 951.0, 953.0]), 0, SAME, ""
+    ),
+    "less time is better": (result(FIRST, **LATENCY), result(times(0.8), **LATENCY), 0, BETTER, ""),
+    "more time is worse": (result(times(0.8), **LATENCY), result(FIRST, **LATENCY), 0, WORSE, ""),
+    "neither is better": (result(FIRST, **EXPIRY), result(times(0.8), **EXPIRY), 0, "changed", ""),
+    # Every search ended in the same step; the next one is 5 % higher.
+    "within the step of a search": (result([1000.0] * 5, error=50.0), result([970.0] * 5, error=50.0), 0, SAME, ""),
+    "beyond the step of a search": (result([1000.0] * 5, error=5.0), result([970.0] * 5, error=5.0), 0, WORSE, ""),
+    **{
+        f"{by}: {name}": (first, second, 0, said, "limits" if said == UNKNOWN else "")
+        for by in ("tester", "host")
+        for bound in [result(FIRST, limited_by=by)]
+        for name, first, second, said in (
+            ("more than a lower bound", bound, result(times(1.5)), UNKNOWN),
+            ("less than a lower bound", bound, result(times(0.5)), WORSE),
+            ("a lower bound of more", result(times(0.5)), bound, BETTER),
+            ("a lower bound of less", result(times(1.5)), bound, UNKNOWN),
+        )
+    },
+    # A doubt leaves the end that it says, and no other: of a lower bound the other, lower figure is surely lower.
+    **{
+        f"{word} of the {('first', 'second')[at]}": (
+            doubted(word, FIRST) if at == 0 else result(FIRST),
+            doubted(word, times(0.9)) if at == 1 else result(times(0.9)),
+            0, said, reason,
+        )
+        for word, at, said, reason in (
+            ("real server", 1, UNKNOWN, "limits"), ("uneven cores", 1, UNKNOWN, "limits"),
+            ("one address pair", 1, UNKNOWN, "limits"), ("taking turns", 1, UNKNOWN, "limits"),
+            ("real server", 0, WORSE, ""), ("flow control", 0, UNKNOWN, "limits"), ("flow control", 1, WORSE, ""),
+            ("unreliable", 0, UNKNOWN, "doubts"), ("drift", 1, UNKNOWN, "doubts"), ("collapsed", 1, UNKNOWN, "doubts"),
+        )
+    },
+    "a time that the host lengthened": (
+        doubted("host limited", FIRST, limited_by="host", **RESET), result(times(2.0), **RESET), 0, WORSE, ""
+    ),
+    # Asking for tolerance made a run fail: a difference of losses passed for worse beyond any margin.
+    "losses without a margin": (FEW_LOSSES, LATER, 0.0, UNKNOWN, "one lab each"),
+    "losses with a margin": (FEW_LOSSES, LATER, 0.1, SAME, ""),
+    "losses with a wide margin": (FEW_LOSSES, LATER, 0.5, SAME, ""),
+    "losses beyond any margin": (
+        made([0.0] * 4, **LOSS), made([2.0, 2.1, 2.2, 2.1], **LOSS), 0.5, WORSE, ""
+    ),
+    **{
+        f"too few: {first} and {second}": (
+            result(FIRST[:first]), result(times(0.1)[:second]), 0, UNKNOWN, "few repetitions"
+        )
+        for first, second in ((1, 1), (3, 3), (2, 5))
+    },
+    "nothing and nothing": (NONE, NONE, 0, SAME, ""),
+    "nothing and something": (NONE, SOME, 0, WORSE, ""),
+    **{
+        f"{of['metric']}: {name}": (first, second, 0, said, "limits" if said == UNKNOWN else "")
+        for of, by in ((RESET, "host"), (COST, "tester"))
+        for bound in [result(FIRST, limited_by=by, **of)]
+        for name, first, second, said in (
+            ("more than an upper bound", bound, result(times(2.0), **of), WORSE),
+            ("less than an upper bound", bound, result(times(0.5), **of), UNKNOWN),
+            ("an upper bound of less", result(times(2.0), **of), bound, BETTER),
+        )
+    },
+    # Excused frames leave a range: 1.8 % to 2.1 % of the frames were lost, and 2 % are no more than that.
+    "within a range of losses": (result([1.8] * 5, error=0.3, **LOSS), result([2.0] * 5, **LOSS), 0, SAME, ""),
+    "beyond a range of losses": (result([1.8] * 5, error=0.3, **LOSS), result([2.2] * 5, **LOSS), 0, WORSE, ""),
+    "losses without a range": (result([1.8] * 5, **LOSS), result([2.0] * 5, **LOSS), 0, WORSE, ""),
+    "a lower bound against a zero": (
+        result(FIRST, limited_by="tester"), result([0.0, *times(1.2)[1:]]), 0, UNKNOWN, "limits"
+    ),
+    "within the margin": (result(FIRST), result(times(0.9)), 0.2, SAME, ""),
+    "beyond the margin": (result(FIRST), result(times(0.9)), 0.05, WORSE, ""),
+    # An undecided figure without bounds proves nothing; bounds already express the doubt.
+    "undecided, less": (undecided(FIRST, **LATENCY), result(times(0.5), **LATENCY), 0, UNKNOWN, "doubts"),
+    "undecided, more": (undecided(FIRST, **LATENCY), result(times(2.0), **LATENCY), 0, UNKNOWN, "doubts"),
+    "undecided with bounds": (undecided(FIRST, error=5.0), result(times(0.5), error=5.0), 0, WORSE, ""),
+    "undecided connections are a lower bound, less": (
+        undecided(FIRST, own=True, **CAPACITY), result(times(0.5), **CAPACITY), 0, WORSE, ""
+    ),
+    "undecided connections are a lower bound, more": (
+        undecided(FIRST, own=True, **CAPACITY), result(times(1.5), **CAPACITY), 0, UNKNOWN, "limits"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_the_outcome_is_what_no_noise_can_make(name: str, golden: Golden) -> None:
+    first, second, margin, said, reason = OUTCOMES[name]
+    found = diff([first], [second], margin=margin)
+    (line,) = found.lines
+    assert (line.outcome, line.conclusion.reason, found.exit_status) == (said, reason, STATUSES[said])
+    assert line.contrast is not None
+    golden([line.conclusion.why, interval_of(line.contrast)])
+
+
+@pytest.mark.parametrize("margin", [-0.1, 1.0, float("nan")])
+def test_a_margin_that_is_no_share_is_refused(margin: float) -> None:
+    with pytest.raises(UsageError, match="margin"):
+        diff([result(FIRST)], [result(times(0.9))], margin=margin)
+
+
+def test_zeros_have_a_difference_and_no_ratio() -> None:
+    found = contrast(NONE, SOME)
+    assert (found.kind, found.value) == ("difference", 2.5)
+    open_ended = contrast(result(FIRST, limited_by="tester"), result([0.0, *times(1.2)[1:]]))
+    assert (open_ended.kind, open_ended.interval.lower) == ("difference", -math.inf)
 
 
 def answer(first: Sequence[Result], second: Sequence[Result], **asked: Any) -> str:
@@ -90,8 +228,7 @@ def answer(first: Sequence[Result], second: Sequence[Result], **asked: Any) -> s
 def test_the_first_line_is_what_changed_most_and_surely_with_its_interval_and_unit(golden: Golden) -> None:
     """It was the head of a table."""
     same, slower, slowest, few = result(FIRST), result(times(0.9)), result(times(0.5)), result(times(0.1)[:3])
-    latency: dict[str, Any] = {"metric": "latency", "unit": "us"}
-    golden(answer([same, result(FIRST, **latency)], [slower, result(times(3.0), **latency)]))
+    golden(answer([same, result(FIRST, **LATENCY)], [slower, result(times(3.0), **LATENCY)]))
     # A larger change that is not sure comes behind.
     rates: dict[str, Any] = {"metric": "connection-rate", "unit": "connections/s"}
     golden(answer([same, result(FIRST[:3], **rates)], [slowest, result(few.values, **rates)]))
@@ -99,158 +236,15 @@ def test_the_first_line_is_what_changed_most_and_surely_with_its_interval_and_un
     golden(answer([same], [few]))
     golden(answer([result(FIRST, limited_by="tester")], [slower]))
     golden(answer([same], [result(times(0.8), parameters={"kernel": "6.1"})]))
-    loss: dict[str, Any] = {"metric": "frame-loss", "unit": "%"}
-    golden(answer([result([0.0] * 5, **loss)], [result([2.0, 3.0, 2.5, 2.2, 2.7], **loss)]))
+    golden(answer([NONE], [SOME]))
 
 
 def test_the_answer_begins_with_what_decides_the_exit_status() -> None:
     """It began with "Better", and the command ended with 1."""
-    latency: dict[str, Any] = {"metric": "latency", "unit": "us"}
-    found = diff([result(FIRST), result(FIRST, **latency)], [result(times(3.0)), result(times(1.5), **latency)])
+    found = diff([result(FIRST), result(FIRST, **LATENCY)], [result(times(3.0)), result(times(1.5), **LATENCY)])
     assert {line.outcome for line in found.lines} == {"better", "worse"}
     assert found.exit_status == 1
     assert text(found).startswith("Worse")
-
-
-def test_noise_that_may_hide_much_is_named_with_its_size(golden: Golden) -> None:
-    wide = [800.0, 900.0, 1000.0, 1100.0]
-    (line,) = diff([result(wide)], [result([950.0] * 4)]).lines
-    assert line.outcome == "no difference seen"
-    golden(line.conclusion.why)
-    (line,) = diff([result([949.0, 950.0, 951.0, 952.0])], [result([948.0, 950.0, 951.0, 953.0])]).lines
-    assert (line.outcome, line.conclusion.why) == ("no difference seen", "")
-
-
-def test_of_times_and_losses_less_is_better() -> None:
-    first, second = (result(values, metric="latency", unit="us") for values in (FIRST, times(0.8)))
-    assert outcome(first, second) == "better"
-    assert outcome(second, first) == "worse"
-
-
-def test_a_metric_that_is_neither_good_nor_bad_has_changed() -> None:
-    first, second = (result(values, metric="expiry", unit="connections/s") for values in (FIRST, times(0.8)))
-    assert outcome(first, second) == "changed"
-    assert diff([first], [second]).exit_status == 1
-
-
-def test_repetitions_that_agree_to_the_last_digit_are_no_surer_than_their_search() -> None:
-    """Every search ended in the same step; the next one is 5 % higher."""
-    first, second = (result([value] * 5, error=50.0) for value in (1000.0, 970.0))
-    assert outcome(first, second) == "no difference seen"
-    first, second = (result([value] * 5, error=5.0) for value in (1000.0, 970.0))
-    assert outcome(first, second) == "worse"
-
-
-@pytest.mark.parametrize("limited_by", ["tester", "host"])
-def test_a_figure_that_is_a_lower_bound_only_proves_no_rise_above_it(limited_by: str) -> None:
-    bound = result(times(1.0), limited_by=limited_by)
-    assert outcome(bound, result(times(1.5))) == "cannot tell"
-    assert outcome(bound, result(times(0.5))) == "worse"
-    assert outcome(result(times(0.5)), bound) == "better"
-    assert outcome(result(times(1.5)), bound) == "cannot tell"
-    assert "the bottleneck was " in diff([bound], [result(times(1.5))]).lines[0].conclusion.why
-
-
-@pytest.mark.parametrize(
-    ("word", "at", "said", "reason"),
-    [
-        ("real server", 1, "cannot tell", "limits"),
-        ("uneven cores", 1, "cannot tell", "limits"),
-        ("one address pair", 1, "cannot tell", "limits"),
-        ("taking turns", 1, "cannot tell", "limits"),
-        # Of a lower bound the other, lower figure is surely lower.
-        ("real server", 0, "worse", ""),
-        ("flow control", 0, "cannot tell", "limits"),
-        ("flow control", 1, "worse", ""),
-        ("unreliable", 0, "cannot tell", "doubts"),
-        ("drift", 1, "cannot tell", "doubts"),
-        ("collapsed", 1, "cannot tell", "doubts"),
-    ],
-)
-def test_a_doubt_that_could_change_the_answer_leaves_the_end_that_it_says_and_no_other(
-    word: str, at: int, said: str, reason: str
-) -> None:
-    doubts = [{"word": word, "text": "x", "grade": "answer"}]
-    both = [result(times(factor), doubts=doubts if at == side else []) for side, factor in enumerate((1.0, 0.9))]
-    (line,) = diff(both[:1], both[1:]).lines
-    assert (line.outcome, line.conclusion.reason) == (said, reason)
-    if reason:
-        assert word in line.conclusion.why
-        assert diff(both[:1], both[1:]).exit_status == 5
-
-
-def test_a_doubt_that_says_which_limit_a_time_had_leaves_its_upper_end() -> None:
-    doubts = [{"word": "host limited", "text": "x", "grade": "answer"}]
-    common: dict[str, Any] = {"metric": "reset", "unit": "ms"}
-    bound = result(FIRST, limited_by="host", doubts=doubts, **common)
-    assert outcome(bound, result(times(2.0), **common)) == "worse"
-
-
-def test_a_margin_of_a_difference_is_a_share_of_the_larger_median() -> None:
-    """Asking for tolerance made a run fail: a difference of losses passed for worse beyond any margin."""
-    common: dict[str, Any] = {"metric": "frame-loss", "unit": "%"}
-    first, second = made([0.0, 1.0, 1.0, 1.0], **common), made([1.01, 1.01, 1.01, 1.02], **common)
-    assert [outcome(first, second, margin=margin) for margin in (0.0, 0.1, 0.5)] == [
-        "cannot tell", "no difference seen", "no difference seen"
-    ]  # fmt: skip
-    assert outcome(made([0.0] * 4, **common), made([2.0, 2.1, 2.2, 2.1], **common), margin=0.5) == "worse"
-
-
-@pytest.mark.parametrize("numbers", [(1, 1), (3, 3), (2, 5)])
-def test_too_few_repetitions_are_told_honestly(numbers: tuple[int, int], golden: Golden) -> None:
-    first, second = result(FIRST[: numbers[0]]), result(times(0.1)[: numbers[1]])
-    found = diff([first], [second])
-    (line,) = found.lines
-    assert (line.outcome, found.exit_status) == ("cannot tell", 5)
-    golden(line.conclusion.why)
-
-
-def test_zeros_have_a_difference_and_no_ratio() -> None:
-    common: dict[str, Any] = {"metric": "frame-loss", "unit": "%"}
-    none, some = result([0.0] * 5, **common), result([2.0, 3.0, 2.5, 2.2, 2.7], **common)
-    assert outcome(none, none) == "no difference seen"
-    assert outcome(none, some) == "worse"
-    assert contrast(none, some).kind == "difference"
-    assert contrast(none, some).value == 2.5
-
-
-@pytest.mark.parametrize(
-    ("limited_by", "metric", "unit"), [("host", "reset", "ms"), ("tester", "cost", "x forwarding")]
-)
-def test_a_time_or_cost_that_something_else_made_larger_is_an_upper_bound(
-    limited_by: str, metric: str, unit: str
-) -> None:
-    common: dict[str, Any] = {"metric": metric, "unit": unit}
-    bound = result(FIRST, limited_by=limited_by, **common)
-    assert outcome(bound, result(times(2.0), **common)) == "worse"
-    assert outcome(bound, result(times(0.5), **common)) == "cannot tell"
-    assert outcome(result(times(2.0), **common), bound) == "better"
-    assert interval_of(contrast(bound, result(FIRST, **common))).endswith(" to more")
-
-
-def test_shares_of_lost_frames_with_bounds_differ_only_beyond_them() -> None:
-    """Excused frames leave a range: 1.8 % to 2.1 % of the frames were lost, and 2 % are no more than that."""
-    common: dict[str, Any] = {"metric": "frame-loss", "unit": "%"}
-    ranged, exact = result([1.8] * 5, error=0.3, **common), result([2.0] * 5, **common)
-    assert outcome(ranged, exact) == "no difference seen"
-    assert outcome(ranged, result([2.2] * 5, **common)) == "worse"
-    assert outcome(result([1.8] * 5, **common), exact) == "worse"
-
-
-def test_a_lower_bound_against_a_zero_has_no_end_either() -> None:
-    found = contrast(result(FIRST, limited_by="tester"), result([0.0, *times(1.2)[1:]]))
-    assert (found.kind, found.interval.lower) == ("difference", -math.inf)
-    assert outcome(result(FIRST, limited_by="tester"), result([0.0, *times(1.2)[1:]])) == "cannot tell"
-    assert interval_of(found).startswith("less to ")
-
-
-def test_a_margin_covers_small_changes() -> None:
-    first, second = result(times(1.0)), result(times(0.9))
-    assert outcome(first, second, margin=0.2) == "no difference seen"
-    assert outcome(first, second, margin=0.05) == "worse"
-    for margin in (-0.1, 1.0, float("nan")):
-        with pytest.raises(UsageError, match="margin"):
-            diff([first], [second], margin=margin)
 
 
 def test_set_ups_that_differ_are_refused_by_name_and_allowed_when_asked_for(golden: Golden) -> None:
@@ -391,30 +385,3 @@ def test_an_end_that_is_not_bounded_is_null_in_json(tmp_path: Path, capsys: pyte
     assert run(["diff", "--json", first, second]) == 5
     (line,) = json.loads(capsys.readouterr().out)["comparisons"]
     assert (line["outcome"], line["upper"]) == ("cannot tell", None)
-
-
-def undecided(values: Sequence[float], *, own: bool = False, error: float = 0.0, **changed: Any) -> Result:
-    """A result with that doubt; `own`: it is a note of each repetition, whose value is a lower bound then."""
-    doubt = {"word": "undecided", "text": "x", "grade": "answer"}
-    document = result(values, error=error, doubts=[doubt], **changed).document()
-    for one in document["repetitions"]:
-        one.update({"notes": [doubt]} if own else {})
-    return Result.from_document(document)
-
-
-def test_an_undecided_figure_without_bounds_proves_nothing() -> None:
-    common: dict[str, Any] = {"metric": "latency", "unit": "us"}
-    for factor in (0.5, 2.0):
-        (line,) = diff([undecided(FIRST, **common)], [result(times(factor), **common)]).lines
-        assert (line.outcome, line.conclusion.reason) == ("cannot tell", "doubts")
-    # Bounds already express the doubt.
-    assert outcome(undecided(FIRST, error=5.0), result(times(0.5), error=5.0)) == "worse"
-
-
-def test_an_undecided_number_of_connections_is_a_lower_bound() -> None:
-    common: dict[str, Any] = {"metric": "table-capacity", "unit": "connections"}
-    bound = undecided(FIRST, own=True, **common)
-    assert outcome(bound, result(times(0.5), **common)) == "worse"
-    (line,) = diff([bound], [result(times(1.5), **common)]).lines
-    assert (line.outcome, line.conclusion.reason) == ("cannot tell", "limits")
-    assert "undecided" in line.conclusion.why

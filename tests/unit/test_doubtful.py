@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A doubt that widens an interval widens it, and one that could change the answer stands in the first line."""
+"""A doubt that widens an interval widens it, and one that could change the answer stands in the first line.
+
+Doubts of a rate that is measured first reach every metric whose rates are shares of it.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -12,15 +16,25 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import in_turns, made
 from tests.unit.simulated import Gateway
 from tests.unit.test_criterion import found as measured
+from tests.unit.test_rare_loss import LosesAFew
 
 from natgauge.analysis.contrast import contrast
+from natgauge.campaigns.journal_lines import RepetitionLine
+from natgauge.campaigns.run import join
+from natgauge.errors import BrokenError
 from natgauge.known_doubts import known
+from natgauge.measurements.making import make
+from natgauge.measurer import Ability
+from natgauge.procedures import get
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters
+from natgauge.records.store import plain
 from natgauge.reports.answers import answers
 from natgauge.reports.difference import diff, text
 from natgauge.reports.doubtful import Stated, in_summary, stated
 from natgauge.reports.html.figures import evidence_figures, looks_of, question_figures
-from natgauge.reports.text import table, verdict
+from natgauge.reports.text import verdict
 
 VALUES = [99.0, 100.0, 101.0, 102.0]
 
@@ -134,32 +148,6 @@ def test_queues_before_a_simulated_gateway_are_in_its_interval_and_its_first_lin
     golden(others)
 
 
-def test_the_number_of_a_doubt_that_only_widens_stands_next_to_its_word(golden: Golden) -> None:
-    shown = verdict(rate(VALUES, "a", doubt("queues", 0.018), doubt("tester on device cores", 0.027)), brief=True)
-    golden(shown)
-    both = [rate(VALUES, name, doubt("queues", share)) for name, share in (("a", 0.011), ("b", 0.023))]
-    golden(table(both))
-
-
-@pytest.mark.parametrize(
-    "doubts",
-    [
-        [],
-        [doubt("rare loss")],
-        [doubt("link limited")],
-        [doubt("queues", 0.2, "answer")],
-        [doubt("queues", 0.2, "answer"), doubt("rare loss")],
-        [doubt("collapsed")],
-        [doubt("drift")],
-        [doubt("queues", 0.02)],
-    ],
-)
-def test_a_first_line_says_what_a_grave_doubt_leaves(doubts: list[dict[str, Any]], golden: Golden) -> None:
-    lines = verdict(rate([100.0] * 4, "a", *doubts), brief=True).splitlines()
-    golden(lines[0])
-    golden(lines[1])
-
-
 def searched(values: list[float], uppers: list[float | None], *doubts: dict[str, Any], limited_by: str) -> Result:
     result = made(values, metric="subscribers", unit="subscribers", limited_by=limited_by, doubts=list(doubts))
     ends = zip(result.repetitions, uppers, strict=True)
@@ -212,56 +200,11 @@ def test_nothing_is_certain_of_a_rate_that_may_be_lower_of_which_a_repetition_ma
     assert stated(result) == Stated(686, 686, doubtful=True)
 
 
-@pytest.mark.parametrize(("limited_by", "said"), [("tester", "at least 80 subs"), ("device", "at most 103 subs")])
-def test_subscribers_that_queues_may_have_raised_are_a_bound_as_rates_are(limited_by: str, said: str) -> None:
-    """Seen: "at least 96 subscribers", where queues before the device may have raised that number by a quarter."""
-    doubts = [doubt("queues", 0.25, "answer"), *([doubt("tester limited")] if limited_by == "tester" else [])]
-    result = made([100.0], metric="subscribers", unit="subscribers", limited_by=limited_by, doubts=doubts)
-    upper = None if limited_by == "tester" else 103.0
-    result = result.model_copy(update={"repetitions": (replace(result.repetitions[0], upper=upper),)})
-    first = verdict(result).splitlines()[0]
-    assert said in first
-    assert "doubtful" not in first
-
-
-def test_a_rate_of_0_and_a_delay_are_doubtful_in_no_direction(golden: Golden) -> None:
-    nothing = rate([0.0] * 4, "a", doubt("late at every rate"))
-    golden(verdict(nothing))
-    delay = made([5.0] * 3, metric="latency", unit="us", doubts=[doubt("tester unknown", grade="answer")])
-    golden(verdict(delay))
-
-
 def test_a_lone_frame_that_made_the_upper_bound_is_tried_again_where_bounds_are_not_confirmed() -> None:
     lost = Gateway(establishes=300_000, rare_loss=0.15, seed=4)
     result = measured("connection-rate", lost, repeat=4, confirm=False, error="5%")
     grave = {doubt.word for doubt in result.doubts if doubt.grade == "answer"}
     assert result.median > 0.94 * 300_000 or grave
-
-
-@pytest.mark.parametrize(
-    ("doubts", "limit"),
-    [
-        ([doubt("queues", 0.2, "answer"), doubt("tester on device cores", 0.04)], "device"),
-        ([doubt("rare loss"), doubt("queues", 0.04)], "device"),
-        ([doubt("tester limited"), doubt("queues", 0.25, "answer")], "tester"),
-        ([doubt("time used up"), doubt("queues", 0.25, "answer")], "time"),
-        ([doubt("time used up"), doubt("rare loss")], "time"),
-        ([doubt("time used up"), doubt("drift")], "time"),
-        ([doubt("undecided")], "time"),
-    ],
-)
-def test_bounds_of_a_first_line_contain_what_doubts_do_to_them(
-    doubts: list[dict[str, Any]], limit: str, golden: Golden
-) -> None:
-    """Values of searches are lower bounds: "at most" with one was below the true rate."""
-    result = rate([100.0] * 4, "a", *doubts, limited_by=limit)
-    bounds = [replace(one, upper=120.0) for one in result.repetitions]
-    golden(verdict(result.model_copy(update={"repetitions": bounds}), brief=True).splitlines()[0])
-
-
-def test_a_metric_without_a_sentence_of_its_own_is_doubtful_too(golden: Golden) -> None:
-    result = made([5.0] * 3, metric="unheard-of", unit="%", doubts=[doubt("undecided")])
-    golden(verdict(result))
 
 
 def test_a_doubt_of_several_repetitions_widens_once() -> None:
@@ -285,3 +228,83 @@ def test_a_number_of_connections_that_was_kept_and_is_undecided_above_is_a_lower
     for one in document["repetitions"]:
         one["notes"] = [told]
     assert stated(Result.from_document(document)) == Stated(1000.0, math.inf, doubtful=False)
+
+
+#: Its tester limits the throughput, not the device.
+FASTER_THAN_THE_TESTER: dict[str, Any] = {"forwards": 1e9, "ceiling": 4e6, "abilities": frozenset({Ability.VARIATION})}
+
+
+def measure(metric: str, gateway: Gateway, **others: Any) -> MeasurementResult:
+    procedure = get(metric)
+    given = {"repeat": 1, "connection_rate": 1e5, "connections": 1000, "placement": gateway.placement, **others}
+    return procedure.measure(gateway, procedure.settings(**given))
+
+
+def doubted(result: MeasurementResult) -> list[str]:
+    return [doubt.text for doubt in make(result, Parameters()).doubts if doubt.word == "throughput doubted"]
+
+
+@pytest.mark.parametrize("probability", [5e-7, 2e-6])
+def test_a_latency_at_a_throughput_far_too_low_says_so(probability: float) -> None:
+    """Seen: "100 % is 90,625 frames/s" of a device of 1,000,000, without a doubt."""
+    far_too_low = 0
+    for seed in range(10):
+        try:
+            result = measure("latency", LosesAFew(probability=probability, seed=seed), loads="100%")
+        except BrokenError as error:
+            # A throughput of 0 leaves no latency.
+            assert "loss at every rate" in str(error)  # noqa: PT017 - only some seeds end so
+            continue
+        (throughput,) = result.first
+        if throughput.summary.median < 500_000:
+            far_too_low += 1
+            assert any("rare loss" in text for text in doubted(result))
+    assert far_too_low > 3
+
+
+@pytest.mark.parametrize(
+    ("metric", "placement"),
+    [("latency", "isolated"), ("pdv", "isolated"), ("ipdv", "isolated"), ("frame-loss", "shared")],
+)
+def test_every_metric_of_shares_names_the_doubts_of_its_throughput(metric: str, placement: Any) -> None:
+    (text,) = doubted(measure(metric, Gateway(placement=placement, **FASTER_THAN_THE_TESTER)))
+    assert "tester limited" in text
+    assert "single repetition" not in text
+
+
+def test_delays_of_first_packets_name_the_doubts_of_their_connection_rate() -> None:
+    slow_tester = Gateway(**FASTER_THAN_THE_TESTER, establishes=1e9)
+    found = make(measure("first-packet-delay", slow_tester, connection_rate=None), Parameters())
+    (doubt,) = [doubt for doubt in found.doubts if doubt.word == "connection rate doubted"]
+    assert "the connection rate was measured first" in doubt.text
+    assert "tester limited" in doubt.text
+    assert not [doubt for doubt in found.doubts if doubt.word == "throughput doubted"]
+    for other in (Gateway(establishes=100), Gateway(**FASTER_THAN_THE_TESTER, establishes=1e9)):
+        given = None if other.establishes < 1e9 else 1e5
+        found = make(measure("first-packet-delay", other, connection_rate=given), Parameters())
+        assert not [doubt for doubt in found.doubts if doubt.word == "connection rate doubted"]
+
+
+def test_bursts_whose_corrected_buffer_time_rests_on_a_doubted_throughput_say_so() -> None:
+    gateway = LosesAFew(probability=2e-6, queue=512, ring=512, seed=3)
+    (text,) = doubted(measure("back-to-back", gateway))
+    assert "rare loss" in text
+
+
+def test_a_throughput_without_doubts_and_one_that_was_given_leave_none() -> None:
+    assert doubted(measure("latency", Gateway(forwards=3e5))) == []
+    assert doubted(measure("latency", Gateway(**FASTER_THAN_THE_TESTER), throughput_rate=1e6)) == []
+
+
+def test_repetitions_that_are_joined_keep_the_doubts_of_each_throughput() -> None:
+    singles = [measure("pdv", Gateway(forwards=3e5)), measure("pdv", Gateway(**FASTER_THAN_THE_TESTER))]
+    settings = get("pdv").settings
+    both, one = (settings(connections=1000, placement="isolated", repeat=repeat) for repeat in (2, 1))
+    (text,) = doubted(join(singles, both, one))
+    assert "tester limited" in text
+
+
+def test_a_campaign_that_is_gone_on_with_knows_the_doubts_of_the_throughput() -> None:
+    measured = measure("pdv", Gateway(**FASTER_THAN_THE_TESTER))
+    read = RepetitionLine.model_construct(measured=json.loads(json.dumps(plain(measured))))
+    assert doubted(read.result) == doubted(measured)

@@ -98,40 +98,6 @@ def test_a_share_of_forwarding_that_contains_the_testers_work_is_a_bound(
     golden(told)
 
 
-@pytest.mark.parametrize(("nat", "forwarding", "bound"), [("tester", "device", ">="), ("device", "tester", "<=")])
-@pytest.mark.parametrize("rate", [560.0, 1300.0])
-def test_a_limit_and_the_testers_work_that_leave_other_ends_leave_no_share(
-    nat: str, forwarding: str, bound: str, rate: float
-) -> None:
-    """Seen: ">= 56" where the device alone may have 40 % of plain forwarding."""
-    every = {
-        placement: [
-            made(
-                [value] * 4,
-                parameters={"gateway": gateway, "kind": kind, "placement": placement},
-                limited_by=limited_by,
-            )
-            for gateway, kind, value, limited_by in (
-                ("linux-ipv4", "routing", 1000.0, forwarding),
-                ("nat", "nat44", rate, nat),
-            )
-        ]
-        for placement in ("isolated", "shared")
-    }
-    assert of_forwarding(every["isolated"][1], every["isolated"]).bound == bound
-    share = of_forwarding(every["shared"][1], every["shared"])
-    # The tester's part makes both rates more alike: below 100 % the device's share is lower, above it higher.
-    is_kept = bound == ("<=" if rate < 1000 else ">=")
-    assert (share.value, share.bound) == ((pytest.approx(rate / 10), bound) if is_kept else (None, ""))
-    assert bool(share.doubt) is not is_kept
-    (said,) = [
-        each.text
-        for each in answers(every["shared"])
-        if "plain forwarding" in each.text or "only forwards" in each.text
-    ][:1]
-    assert ("Not compared with plain forwarding: nat (" in said) is not is_kept
-
-
 #: As many openings as frames of one direction: of 3 frames, two are over open connections.
 MIXED = {"frames_per_second_total": 2e6, "connections_per_second": 1e6}
 

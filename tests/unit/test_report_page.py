@@ -20,7 +20,7 @@ from tests.unit.browser import CHROMIUM, Browser
 from tests.unit.golden import Golden
 from tests.unit.made_campaign import bell, campaign, rate, trial
 from tests.unit.made_comparisons import compared, estimate
-from tests.unit.made_results import keep, made
+from tests.unit.made_results import keep, kept, made
 from tests.unit.pages import lines_of as lines_of_page
 from tests.unit.pages import unmarked
 from tests.unit.simulated import Gateway
@@ -28,7 +28,7 @@ from tests.unit.simulated import Gateway
 from natgauge.cli import run
 from natgauge.delays import Delays
 from natgauge.doubt_words import DoubtWord
-from natgauge.errors import BrokenError, HostError
+from natgauge.errors import BrokenError
 from natgauge.figure_text import at_least, at_most
 from natgauge.known_doubts import Grade
 from natgauge.measurements.making import make
@@ -96,6 +96,17 @@ def sent_at(rate: float) -> dict[str, Any]:
     return found
 
 
+def page_at(folder: Path) -> Path:
+    """Where the page of a folder is, in it."""
+    path = folder / "page.html"
+    assert run(["report", "--html", str(path), str(folder)]) == 0
+    return path
+
+
+def page_of(folder: Path) -> str:
+    return page_at(folder).read_text()
+
+
 def text_of(written: Path) -> str:
     """What a reader sees, marks taken away."""
     return " ".join(lines_on(written))
@@ -157,7 +168,7 @@ def test_doubts_that_could_change_the_answer_are_words_and_others_wait_behind_a_
     words = {"taking turns": "half of the core", "wide spread": "12 % of the median", "table inferred": "of the rules"}
     doubts = [{"word": word, "text": text} for word, text in words.items()]
     Store(tmp_path).write_summary(made([1.0], doubts=doubts).document())
-    shown = page(find([tmp_path]), command_again).partition('<section id="results">')[0]
+    shown = page_of(tmp_path).partition('<section id="results">')[0]
     open_, *folded = shown.split("<details><summary>")
     assert [word for word, text in words.items() if text in open_] == ["taking turns"]
     golden([part.partition("</summary>")[0] for part in folded])
@@ -172,7 +183,7 @@ def test_a_page_names_a_doubt_once_and_leaves_causes_that_another_names_to_the_e
         folder = tmp_path / str(at)
         folder.mkdir()
         Store(folder).write_summary(made([1.0], doubts=doubts, parameters={"gateway": f"nat-{at}"}).document())
-    shown, _, evidence = page(find([tmp_path]), command_again).partition('<section id="results">')
+    shown, _, evidence = page_of(tmp_path).partition('<section id="results">')
     assert shown.count("<b>throughput doubted</b>") == 1
     lines = lines_of_page(shown)
     assert "Could change the answer: nat-1 (throughput)" in lines
@@ -188,7 +199,7 @@ def test_causes_that_the_printed_text_of_a_doubt_does_not_name_are_behind_it(tmp
     for at, doubts in enumerate(([spread], [{**spread, "text": "by 9 %; 2 of 40 trials were INVALID"}, *more])):
         (folder := tmp_path / str(at)).mkdir()
         Store(folder).write_summary(made([1.0], doubts=doubts, parameters={"gateway": f"nat-{at}"}).document())
-    shown = page(find([tmp_path]), command_again).partition('<section id="results">')[0]
+    shown = page_of(tmp_path).partition('<section id="results">')[0]
     (line,) = (one for one in lines_of_page(shown) if "by 12 %" in one)
     assert "INVALID trials" in line
     assert "contradictions" in line
@@ -288,7 +299,7 @@ def test_the_cost_is_defined_before_the_figure_that_uses_it(tmp_path: Path) -> N
     store = Store(tmp_path)
     store.write_plan({})
     store.write_comparison(compared().document())
-    text = page(find([tmp_path]), command_again)
+    text = page_of(tmp_path)
     assert 0 < text.index("(work of the device)") < text.index('class="chart"')
 
 
@@ -344,12 +355,12 @@ def test_a_far_reference_is_cut_with_its_number_and_leaves_the_gateway_a_bar_tha
 def test_marks_of_figures_link_the_doubts(tmp_path: Path) -> None:
     """Seen: "see the doubts with the answers", of which nobody knew where they are."""
     doubts = [{"word": "drift", "text": "it rose", "grade": "answer"}]
-    Store.create(tmp_path, "throughput", "nat").write_summary(made([1.0, 2.0], doubts=doubts).document())
-    shown = page(find([tmp_path]), command_again)
+    kept(tmp_path, made([1.0, 2.0], doubts=doubts))
+    shown = page_of(tmp_path)
     assert shown.count('<a href="#doubts">') >= 1
     assert shown.count('id="doubts"') == 1
-    Store.create(tmp_path / "plain", "throughput", "nat").write_summary(made([1.0, 1.0]).document())
-    assert "#doubts" not in page(find([tmp_path / "plain"]), command_again)
+    kept(tmp_path / "plain", made([1.0, 1.0]))
+    assert "#doubts" not in page_of(tmp_path / "plain")
 
 
 def test_bars_come_by_rank_and_six_orders_of_magnitude_on_a_logarithmic_axis() -> None:
@@ -363,9 +374,9 @@ def test_bars_come_by_rank_and_six_orders_of_magnitude_on_a_logarithmic_axis() -
 def test_the_first_screen_has_costs_then_subscribers_and_then_what_explains_them(tmp_path: Path) -> None:
     """Seen: what was asked for, the subscribers, was drawn last, and the costs of rule sets below all rates."""
     for metric, unit in (("throughput", "frames/s"), ("connection-rate", "connections/s"), ("subscribers",) * 2):
-        Store.create(tmp_path, metric, "nat").write_summary(made([1.0], metric=metric, unit=unit).document())
-    Store.create(tmp_path, "compare", "nat").write_comparison(compared().document())
-    shown = page(find([tmp_path]), command_again)
+        kept(tmp_path, made([1.0], metric=metric, unit=unit))
+    kept(tmp_path, compared())
+    shown = page_of(tmp_path)
     first, _, further = shown.partition('<section id="figures">')
     assert ["Cost of a frame" in part for part in (first, further.partition('<section id="records">')[0])] == [
         True,
@@ -421,9 +432,7 @@ def test_a_measurement_that_failed_says_what_happened_and_what_to_do(tmp_path: P
     store.add_trial(trial("FAIL", reason="12 of 5000 frames lost"))
     with pytest.raises(BrokenError), store.evidence():
         raise BrokenError("lab: the device ended; see its log")
-    path = tmp_path / "failed.html"
-    assert run(["report", "--html", str(path), str(store.folder)]) == 0
-    golden(lines_on(path))
+    golden(lines_on(page_at(store.folder)))
     assert run(["report", str(store.folder)]) == 2, "there is no table of it"
 
 
@@ -434,9 +443,7 @@ def test_a_measurement_that_failed_before_its_plan_was_known_has_its_page(tmp_pa
     with pytest.raises(BrokenError) as raised, store.evidence(command):
         raise BrokenError("device does not forward: 0 of 8 frames came back")
     assert raised.value.evidence == store.folder
-    path = tmp_path / "failed.html"
-    assert run(["report", "--html", str(path), str(tmp_path)]) == 0
-    golden(lines_on(path))
+    golden(lines_on(page_at(tmp_path)))
 
 
 def test_a_campaign_whose_measurements_broke_has_a_page_with_the_cause_and_the_command(
@@ -452,35 +459,27 @@ def test_a_campaign_whose_measurements_broke_has_a_page_with_the_cause_and_the_c
     write_document(tmp_path / "campaign.json", {"schema": CAMPAIGN_SCHEMA, **record})
     line = {"schema": JOURNAL_SCHEMA, "event": "broken", "scope": "device", "device": "nat", "cell": "nat"}
     (tmp_path / "journal.jsonl").write_text(json.dumps({**line, "cause": "nat is not installed"}) + "\n")
-    path = tmp_path / "failed.html"
-    assert run(["report", "--html", str(path), str(tmp_path)]) == 0
-    golden(lines_on(path))
+    golden(lines_on(page_at(tmp_path)))
 
 
 def test_a_folder_of_all_kinds_is_one_page(tmp_path: Path, golden: Golden) -> None:
-    Store.create(tmp_path, "throughput", "nat").write_summary(made([1.0]).document())
-    Store.create(tmp_path, "compare", "nat").write_comparison(compared().document())
+    kept(tmp_path, made([1.0]), compared())
     Store.create(tmp_path, "latency", "nat").write_plan({"gateway": "nat"})
     campaign(tmp_path / "campaign")
-    path = tmp_path / "page.html"
-    assert run(["report", "--html", str(path), str(tmp_path)]) == 0
-    shown = lines_on(path)
+    shown = lines_on(page_at(tmp_path))
     golden(shown[: shown.index("Further figures")], passing=r"\d{4}-\d\d-\d\d(?!-)")
 
 
 def test_a_folder_without_trials_says_so(tmp_path: Path, golden: Golden) -> None:
     (folder := tmp_path / "kept").mkdir()
     Store(folder).write_summary(made([1.0]).document())
-    path = tmp_path / "page.html"
-    path.write_text(page(find([folder]), command_again))
+    path = page_at(folder)
     golden(lines_on(path))
 
 
 def test_evidence_is_named_from_the_page_or_alone(tmp_path: Path) -> None:
     """Seen: the private path of a comparison, twice, on a page that its reader got without the folder."""
-    Store.create(tmp_path / "results", "throughput", "nat").write_summary(made([1.0]).document())
-    Store.create(tmp_path / "results", "compare", "nat").write_comparison(compared().document())
-    Store.create(tmp_path / "results", "audit", "nat").write_audit(audited().document())
+    kept(tmp_path / "results", made([1.0]), compared(), audited())
     (elsewhere := tmp_path / "pages").mkdir()
     for place, head in ((tmp_path, "results/"), (tmp_path / "results", ""), (elsewhere, "")):
         shown = page(find([tmp_path / "results"]), command_again, place)
@@ -491,11 +490,11 @@ def test_evidence_is_named_from_the_page_or_alone(tmp_path: Path) -> None:
 
 
 def test_a_page_names_the_standards_of_what_it_shows(tmp_path: Path) -> None:
-    Store.create(tmp_path, "audit", "nat").write_audit(audited().document())
-    assert page(find([tmp_path]), command_again).count("Requirements: RFC 4787.") == 1
-    assert "Methods: " not in page(find([tmp_path]), command_again)
-    Store.create(tmp_path, "throughput", "nat").write_summary(made([1.0]).document())
-    assert "Methods: RFC 9693, RFC 8219 and RFC 2544. Requirements: RFC 4787." in page(find([tmp_path]), command_again)
+    kept(tmp_path, audited())
+    assert page_of(tmp_path).count("Requirements: RFC 4787.") == 1
+    assert "Methods: " not in page_of(tmp_path)
+    kept(tmp_path, made([1.0]))
+    assert "Methods: RFC 9693, RFC 8219 and RFC 2544. Requirements: RFC 4787." in page_of(tmp_path)
 
 
 def test_the_limit_of_the_tester_is_of_each_direction_and_known_or_not() -> None:
@@ -731,7 +730,7 @@ def test_labels_of_an_axis_of_small_values_have_no_prefix() -> None:
 
 
 def test_the_page_has_the_command_that_each_result_was_measured_with(folder: Path) -> None:
-    section = page(find([folder]), command_again).partition('<section id="evidence">')[2]
+    section = page_of(folder).partition('<section id="evidence">')[2]
     assert "<code>natgauge measure connection-rate --gateway nat-a --empty-command &#39;x &gt; y&#39;</code>" in section
     assert "<code>not stored</code>" in section
 
@@ -770,8 +769,6 @@ def test_a_library_that_is_missing_is_one_line_with_the_command(
 ) -> None:
     # Python's own mark of a module that cannot be imported.
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(HostError, match=r"jinja2.*pip install 'natgauge\[report\]'"):
-        page(find([folder]), command_again)
     assert run(["report", "--html", str(tmp_path / "x.html"), str(folder)]) == 3
     *_, line = capsys.readouterr().err.splitlines()
     assert "pip install 'natgauge[report]'" in line
@@ -941,11 +938,8 @@ def test_no_line_ends_within_a_name_and_a_copied_name_is_plain(browser: Browser,
     """Seen: "docker-" at the end of a line and "nat44" on the next one."""
     long = "gateway-" * 7 + "nat44"
     for gateway in ("docker-nat44", long):
-        Store.create(tmp_path, "throughput", gateway[:9]).write_summary(
-            made([1.0], parameters={"gateway": gateway}).document()
-        )
-    path = tmp_path / "page.html"
-    path.write_text(page(find([tmp_path]), command_again))
+        kept(tmp_path, made([1.0], parameters={"gateway": gateway}))
+    path = page_at(tmp_path)
     browser.open(path, 390)
     assert browser.ask("document.documentElement.scrollWidth") <= 390
     names = browser.ask(
@@ -963,11 +957,10 @@ def test_no_line_ends_within_a_name_and_a_copied_name_is_plain(browser: Browser,
 
 def test_figures_of_the_first_screen_have_headings_of_one_width(browser: Browser, tmp_path: Path) -> None:
     """Seen: beside a group of three figures, the heading of a single one was squeezed into three lines."""
-    Store.create(tmp_path, "throughput", "nat").write_summary(made([1.0]).document())
+    kept(tmp_path, made([1.0]))
     frames = [estimate(quantity=quantity) for quantity in ("new", "up", "down")]
-    Store.create(tmp_path, "compare", "nat").write_comparison(compared(frames).document())
-    path = tmp_path / "page.html"
-    path.write_text(page(find([tmp_path]), command_again))
+    kept(tmp_path, compared(frames))
+    path = page_at(tmp_path)
     for width in (800, 1400):
         browser.open(path, width)
         widths = browser.ask(
@@ -983,7 +976,7 @@ def test_no_column_of_results_and_comparisons_is_lost_on_a_phone(browser: Browse
         parameters = {"connections": connections, "gateway": "nat"}
         result = made([286_012.0, 310_000.0], metric="connection-rate", unit="connections/s", parameters=parameters)
         keep(Store.create(tmp_path, result.metric, str(connections)), result)
-    Store.create(tmp_path, "compare", "nat").write_comparison(compared().document())
+    kept(tmp_path, compared())
     run(["report", str(tmp_path), "--html", str(tmp_path / "page.html")])
     browser.open(tmp_path / "page.html", 390)
     cells = browser.ask(
@@ -1023,11 +1016,8 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Store(folder).write_summary(
             made([10.0 ** (1 + at / 7)], doubts=doubts, parameters={"gateway": gateway}).document()
         )
-    Store.create(folders, "compare", "nat").write_comparison(compared().document())
-    Store.create(folders, "audit", "nat").write_audit(audited().document())
-    path = folders / "page.html"
-    path.write_text(page(find([folders]), command_again))
-    return path
+    kept(folders, compared(), audited())
+    return page_at(folders)
 
 
 def test_names_of_sixty_letters_forty_gateways_and_all_doubts_at_once_fit(browser: Browser, many: Path) -> None:
@@ -1045,8 +1035,7 @@ def test_a_mark_near_the_end_of_an_axis_has_its_label_inside(browser: Browser, t
         result = made([2e5], metric="connection-rate", unit=unit, parameters=more, figures=figures)
         (tmp_path / str(count)).mkdir()
         Store(tmp_path / str(count)).write_summary(result.document())
-    path = tmp_path / "page.html"
-    path.write_text(page(find([tmp_path]), command_again))
+    path = page_at(tmp_path)
     assert "table fills the L3 cache" in path.read_text()
     browser.open(path, 360)
     assert browser.ask(CUT) == []
@@ -1130,7 +1119,7 @@ def test_the_page_of_an_audit_has_the_machine_and_the_behaviour_above_the_verdic
     store = Store.create(tmp_path, "audit", "nat")
     store.write_audit(audited().model_copy(update={"title": "Rules of a.conf: NAT44"}).document())
     store.write_environment({"machine": {"natgauge": "9.8", "kernel": "6.18", "cpu": {"model": "AMD EPYC"}}})
-    shown = unmarked(page(find([tmp_path]), command_again))
+    shown = unmarked(page_of(tmp_path))
     assert "<h1>Audit of nat (Rules of a.conf: NAT44)</h1>" in shown
     assert ", on AMD EPYC, Linux 6.18<" in shown
     assert "measured by version 9.8" in shown
@@ -1140,10 +1129,8 @@ def test_the_page_of_an_audit_has_the_machine_and_the_behaviour_above_the_verdic
 def test_an_audit_has_its_page_and_its_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
-    Store.create(tmp_path, "audit", "nat").write_audit(audited().document())
-    path = tmp_path / "page.html"
-    assert run(["report", "--html", str(path), str(tmp_path)]) == 0
-    golden(lines_on(path), passing=r"\d{4}-\d\d-\d\d(?!-)")
+    kept(tmp_path, audited())
+    golden(lines_on(page_at(tmp_path)), passing=r"\d{4}-\d\d-\d\d(?!-)")
     capsys.readouterr()
     assert run(["report", str(tmp_path)]) == 0
     printed_text = capsys.readouterr().out

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.unit.golden import Golden
-from tests.unit.made_results import grouped, made
+from tests.unit.made_results import grouped, in_turns, made
 from tests.unit.simulated import Gateway
 
 from natgauge.known_doubts import Grade, known
@@ -20,6 +20,7 @@ from natgauge.measurements.making import make
 from natgauge.notes import Note
 from natgauge.procedures import enumeration_orders, frame_loss, latency
 from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.records.measurement import Result
 from natgauge.records.store import plain
 from natgauge.reports import csv_table, markdown, pivot
 from natgauge.reports.answers import one
@@ -31,7 +32,7 @@ from natgauge.reports.sheet import Sheet, SheetRow, sheet
 from natgauge.reports.text import SeriesRow, doubt_lines, render, series_rows, verdict
 from natgauge.reports.text import table as text_of
 from natgauge.subscriber_profiles import load as load_profile
-from natgauge.tables import wrapped
+from natgauge.tables import aligned, wrapped
 
 ROWS: list[dict[str, float | str | None]] = [
     {"load_percent": 100.0, "rate": 198_303.0, "lost_percent": 12.34567, "verdict": "FAIL"},
@@ -41,12 +42,23 @@ ROWS: list[dict[str, float | str | None]] = [
 QUIET: dict[str, float | str | None] = {"offered_percent": 50.0, "offered_rate": 5e5, "lost_percent": 0.0}
 
 
-def shown(
-    values: Sequence[float], median: float, series: Sequence[Sequence[SeriesRow]], notes: Sequence[Note] = ()
-) -> str:
-    return verdict(
-        made(values, median=median, series=series, metric="frame-loss", unit="%", notes=plain(notes)),
-    )
+LOSSES: list[list[dict[str, float | str | None]]] = [
+    [{"offered_percent": 100.0, "offered_rate": 1e6, "lost_percent": lost}, {**QUIET, "lost_percent": less}]
+    for lost, less in ((50.0, 0.0), (48.0, 2.0), (52.0, 1.0))
+]
+DOUBTED = (
+    Note("INVALID trials", "3 of 20 trials were INVALID and not counted"),
+    Note("wide spread", "the repetitions spread over 30 %"),
+    Note("unreliable", "the times spread over more than their difference"),
+)
+NOTED = (
+    Note("settings", "trials of 0.5 s; RFC 2544 section 24 requires 60 s"),
+    Note("device", "the device kept 3 connections too many"),
+)
+DELETED = made(
+    [1e6], metric="tear-down-rate", unit="connections/s",
+    figures={"full_seconds": [0.2, 0.3, 0.25], "empty_seconds": [0.01, 0.01, 0.02], "difference_seconds": 0.24},
+)  # fmt: skip
 
 
 def told(result: MeasurementResult) -> str:
@@ -60,8 +72,148 @@ def series_of(text: str) -> list[str]:
     return lines[begin + 1 :]
 
 
-def test_the_series_has_a_column_for_each_name_and_a_line_for_each_row(golden: Golden) -> None:
-    golden(series_of(shown([1.0], 1.0, [ROWS])))
+def lossy(values: Sequence[float], series: Sequence[Sequence[SeriesRow]], notes: Sequence[Note] = ()) -> Result:
+    return made(values, series=series, metric="frame-loss", unit="%", notes=plain(notes))
+
+
+def searched(uppers: Sequence[float | None], value: float = 1e6, **changed: Any) -> Result:
+    """Repetitions of a search with these upper bounds."""
+    one = made([value] * len(uppers), **{"limited_by": "tester", "parameters": {"error": "1%"}, **changed})
+    every = tuple(replace(each, upper=upper) for each, upper in zip(one.repetitions, uppers, strict=True))
+    return one.model_copy(update={"repetitions": every, "error": None if None in uppers else 1e4})
+
+
+def doubt(word: str, value: float | None = None, grade: str | None = None) -> dict[str, Any]:
+    return {"word": word, "text": "x", "value": value, "grade": grade}
+
+
+def doubted(*doubts: dict[str, Any], upper: float | None = None, value: float = 100.0, **changed: Any) -> Result:
+    """A rate of four repetitions that took turns, with these doubts."""
+    parameters = {"gateway": "a", **in_turns(4)}
+    found = made(
+        [value] * 4,
+        metric="connection-rate",
+        unit="connections/s",
+        parameters=parameters,
+        doubts=list(doubts),
+        **changed,
+    )
+    bounds = tuple(replace(one, upper=upper) for one in found.repetitions)
+    return found if upper is None else found.model_copy(update={"repetitions": bounds})
+
+
+#: Doubts that could change the answer, and that only widen its interval.
+QUEUES, TAKING_TURNS = doubt("queues", 0.2, "answer"), doubt("taking turns")
+DEEP_QUEUES = doubt("queues", 0.25, "answer")
+CAPACITY: dict[str, Any] = {
+    "metric": "table-capacity", "unit": "connections", "parameters": {"capacity_error": 1}
+}  # fmt: skip
+CARRIED: dict[str, Any] = {"metric": "subscribers", "unit": "subscribers"}
+#: Results, of which the printed words are stored as a whole.
+VERDICTS: dict[str, Result] = {
+    "a series has a column for each name and a line for each row": lossy([1.0], [ROWS]),
+    "the series is of the repetition nearest to the median": lossy(
+        [10.0, 30.0, 22.0], [[{"rate": 1.0}], [{"rate": 2.0}], [{"rate": 3.0}]]
+    ),
+    "the series of one repetition": lossy([10.0], [[{"rate": 1.0}]]),
+    "a series without a row": lossy([10.0], [[]]),
+    **{
+        f"a series of {number} rows is thinned and keeps both ends": lossy(
+            [1.0], [[{"seconds": float(second)} for second in range(number)]]
+        )
+        for number in (24, 25, 1201)
+    },
+    # Each contradiction is a note; they have one doubt together.
+    "a note that is a doubt is no note once more": lossy(
+        [1.0], [], [*(Note("contradictions", f"{rate}000 frames/s passed 2 and failed 1 times") for rate in range(4)),
+                    NOTED[0]],
+    ),
+    "a series over loads is summarized over all repetitions": lossy([50.0, 48.0, 52.0], LOSSES),
+    "the deletions of one repetition are its spread": DELETED,
+    "no rate failed": searched([None] * 3),
+    "no rate failed in one repetition": searched([None, 1.01e6, 1.01e6]),
+    "the error of a search": searched([1.01e6] * 3),
+    "no number of connections failed": searched([None] * 3, **CAPACITY),
+    # Orders of enumeration have the setting, and search no share.
+    "orders search nothing": searched([None] * 3, metric="enumeration-orders", unit="%", limited_by="device"),
+    "commands search nothing": searched(
+        [None] * 3, metric="tear-down-rate", unit="connections/s", limited_by="host", parameters={}
+    ),
+    **{
+        f"{metric} limited by the {by}": made([0.05], metric=metric, unit=unit, limited_by=by)
+        for metric, unit, by in (
+            ("cost", "x forwarding", "tester"), ("cost", "x forwarding", "device"), ("reset", "ms", "host"),
+            ("throughput", "frames/s", "tester"),
+        )
+    },
+    "in full every doubt and note has its text": made([1.0, 1.1], doubts=plain(DOUBTED), notes=plain(NOTED)),
+    # A rate of 0 and a delay are doubtful in no direction.
+    "a rate of 0": doubted(doubt("late at every rate"), value=0.0),
+    "a delay": made([5.0] * 3, metric="latency", unit="us", doubts=[doubt("tester unknown", grade="answer")]),
+    "a metric without a sentence of its own": made(
+        [5.0] * 3, metric="unheard-of", unit="%", doubts=[doubt("undecided")]
+    ),
+    # Seen: "at least 96 subscribers", where queues may have raised that number by a quarter.
+    "subscribers that queues may have raised": (
+        made([100.0], doubts=[DEEP_QUEUES, doubt("tester limited")], limited_by="tester", **CARRIED)
+    ),
+}  # fmt: skip
+#: Results, of which the words in brief are stored: the first line says what a grave doubt leaves.
+BRIEF: dict[str, Result] = {
+    "doubts that could change the answer come first": made([1.0, 1.1], doubts=plain(DOUBTED), notes=plain(NOTED)),
+    "numbers of doubts that widen": doubted(doubt("queues", 0.018), doubt("tester on device cores", 0.027)),
+    "no doubt": doubted(),
+    "rare loss": doubted(doubt("rare loss")),
+    "link limited": doubted(doubt("link limited")),
+    "queues": doubted(QUEUES),
+    "queues and rare loss": doubted(QUEUES, doubt("rare loss")),
+    "collapsed": doubted(doubt("collapsed")),
+    "drift": doubted(doubt("drift")),
+    "queues that only widen": doubted(doubt("queues", 0.02)),
+    # Values of searches are lower bounds: "at most" with one was below the true rate.
+    "bounds, queues": doubted(QUEUES, doubt("tester on device cores", 0.04), upper=120.0),
+    "bounds, rare loss": doubted(doubt("rare loss"), doubt("queues", 0.04), upper=120.0),
+    "bounds, the tester": doubted(doubt("tester limited"), DEEP_QUEUES, upper=120.0, limited_by="tester"),
+    "bounds, the time and queues": doubted(doubt("time used up"), DEEP_QUEUES, upper=120.0, limited_by="time"),
+    "bounds, the time and a loss": doubted(doubt("time used up"), doubt("rare loss"), upper=120.0, limited_by="time"),
+    "bounds, the time and drift": doubted(doubt("time used up"), doubt("drift"), upper=120.0, limited_by="time"),
+    "bounds, undecided": doubted(doubt("undecided"), upper=120.0, limited_by="time"),
+    "bounds, subscribers": searched(
+        [103.0], 100.0, doubts=[DEEP_QUEUES], limited_by="device", parameters={}, **CARRIED
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_one_result_in_words(name: str, golden: Golden) -> None:
+    golden(verdict(VERDICTS[name]))
+
+
+@pytest.mark.parametrize("name", BRIEF)
+def test_one_result_in_brief(name: str, golden: Golden) -> None:
+    golden(verdict(BRIEF[name], brief=True))
+
+
+@pytest.mark.parametrize(("number", "lines"), [(24, 24), (25, 13), (1201, 25)])
+def test_a_long_series_is_thinned_and_keeps_both_ends(number: int, lines: int) -> None:
+    text = verdict(VERDICTS[f"a series of {number} rows is thinned and keeps both ends"])
+    cells = [line.strip() for line in series_of(text)[1:]]
+    assert (len(cells), cells[0], cells[-1]) == (lines, "0", f"{number - 1:,}")
+
+
+def test_deletions_have_rows_of_their_spread() -> None:
+    rows = dict(line.split("  ", 1) for line in text_of([DELETED]).splitlines())
+    assert rows["emptying a full table (s)"].strip() == "0.250 (0.200 to 0.300)"
+    assert rows["deletion of the connections (s)"].strip() == "0.24"
+
+
+def test_below_a_table_the_number_of_a_doubt_stands_next_to_its_word(golden: Golden) -> None:
+    both = [
+        made([99.0, 100.0, 101.0, 102.0], metric="connection-rate", unit="connections/s",
+             parameters={"gateway": name, **in_turns(4)}, doubts=[doubt("queues", share)])
+        for name, share in (("a", 0.011), ("b", 0.023))
+    ]  # fmt: skip
+    golden(text_of(both))
 
 
 def test_sentences_of_a_series_that_is_too_wide_are_below_their_rows(golden: Golden) -> None:
@@ -78,23 +230,6 @@ def test_sentences_of_a_series_that_is_too_wide_are_below_their_rows(golden: Gol
     golden(" ".join(line.strip() for line in narrow[3:]))
     assert all(len(line) <= 70 and line.startswith(" " * 8) for line in narrow[3:])
     golden(verdict(result, width=200).split("  Series:\n")[1].splitlines()[2])
-
-
-def test_the_series_is_of_the_repetition_nearest_to_the_median_and_says_so(golden: Golden) -> None:
-    series = [[{"rate": 1.0}], [{"rate": 2.0}], [{"rate": 3.0}]]
-    text = shown([10.0, 30.0, 22.0], 22.0, series)
-    golden(text)
-    assert series_of(text)[1].split() == ["3"]
-    assert "  Series:" in shown([10.0], 10.0, series[:1])
-    assert "Series" not in shown([10.0], 10.0, [[]])
-
-
-@pytest.mark.parametrize(("rows", "lines"), [(24, 24), (25, 13), (1201, 25)])
-def test_a_long_series_is_thinned_and_keeps_both_ends(rows: int, lines: int, golden: Golden) -> None:
-    text = shown([1.0], 1.0, [[{"seconds": float(number)} for number in range(rows)]])
-    golden(text)
-    cells = [line.strip() for line in series_of(text)[1:]]
-    assert (len(cells), cells[0], cells[-1]) == (lines, "0", f"{rows - 1:,}")
 
 
 def test_directions_are_left_to_the_results_and_the_worst_of_them_shown() -> None:
@@ -123,37 +258,6 @@ def test_the_frame_loss_curve_and_the_orders_are_shown() -> None:
     assert names == ["permutation", "increasing", "decreasing", "with-replacement"]
 
 
-def contradictions(number: int) -> list[Note]:
-    return [
-        Note("contradictions", f"{rate}000 frames/s passed 2 and failed 1 times; the majority counts")
-        for rate in range(number)
-    ]
-
-
-def test_a_note_that_is_a_doubt_is_no_note_once_more() -> None:
-    """Each contradiction is a note; they have one doubt together."""
-    other = Note("settings", "trials of 0.5 s; RFC 2544 section 24 requires 60 s")
-    text = shown([1.0], 1.0, [], [*contradictions(4), other])
-    assert [line for line in text.splitlines() if "Note: " in line] == [f"  Note: {other}."]
-
-
-LOSSES: list[list[dict[str, float | str | None]]] = [
-    [{"offered_percent": 100.0, "offered_rate": 1e6, "lost_percent": lost}, {**QUIET, "lost_percent": less}]
-    for lost, less in ((50.0, 0.0), (48.0, 2.0), (52.0, 1.0))
-]
-
-
-def test_a_series_over_loads_is_summarized_over_all_repetitions(golden: Golden) -> None:
-    text = shown([50.0, 48.0, 52.0], 50.0, LOSSES)
-    golden(text)
-    head, *rows = series_of(text)[:3]
-    assert head.split() == ["offered", "percent", "offered", "rate", "lost", "percent"]
-    assert [" ".join(row.split()) for row in rows] == [
-        "100 1,000,000 50.0 (48.0 to 52.0)",
-        "50 500,000 1.0 (0.0 to 2.0)",
-    ]
-
-
 def test_every_form_has_the_loss_at_each_load_with_its_range() -> None:
     result = made(
         [50.0, 48.0, 52.0],
@@ -170,19 +274,6 @@ def test_every_form_has_the_loss_at_each_load_with_its_range() -> None:
         assert "loss at 100 %" not in form, "the value of the result is this loss"
     columns = dict(zip(*csv.reader(io.StringIO(csv_table.table([result]))), strict=True))
     assert [columns[f"{label}{of} (%)"] for of in ("", ", minimum", ", maximum")] == ["1.0", "0.0", "2.0"]
-
-
-def test_the_deletions_of_one_repetition_are_its_spread(golden: Golden) -> None:
-    figures: dict[str, float | Sequence[float]] = {
-        "full_seconds": [0.2, 0.3, 0.25],
-        "empty_seconds": [0.01, 0.01, 0.02],
-        "difference_seconds": 0.24,
-    }
-    result = made([1e6], metric="tear-down-rate", unit="connections/s", figures=figures)
-    golden(verdict(result))
-    rows = dict(line.split("  ", 1) for line in text_of([result]).splitlines())
-    assert rows["emptying a full table (s)"].strip() == "0.250 (0.200 to 0.300)"
-    assert rows["deletion of the connections (s)"].strip() == "0.24"
 
 
 @pytest.mark.parametrize(
@@ -223,26 +314,6 @@ def test_a_number_of_subscribers_says_what_each_of_them_takes() -> None:
     assert "each:" not in one(throughput).text
 
 
-def test_that_nothing_failed_is_said_only_of_searches() -> None:
-    """Orders of enumeration have the setting, and search no share; a repetition of three had no upper bound."""
-
-    def said(uppers: Sequence[float | None], **changed: Any) -> str:
-        plain = made([1e6] * len(uppers), **{"limited_by": "tester", "parameters": {"error": "1%"}, **changed})
-        every = tuple(replace(one, upper=upper) for one, upper in zip(plain.repetitions, uppers, strict=True))
-        error = None if None in uppers else 1e4
-        text = verdict(plain.model_copy(update={"repetitions": every, "error": error}))
-        return next(line for line in text.splitlines() if line.startswith("  Median of"))
-
-    assert "; no rate failed;" in f"{said([None] * 3).removesuffix('.')};"
-    assert "; no rate failed in 1 of 3 repetitions" in said([None, 1.01e6, 1.01e6])
-    assert "; error of the search 10 k frames/s" in said([1.01e6] * 3)
-    capacity = {"metric": "table-capacity", "unit": "connections", "parameters": {"capacity_error": 1}}
-    assert "; no number of connections failed" in said([None] * 3, **capacity)
-    orders = said([None] * 3, metric="enumeration-orders", unit="%", limited_by="device")
-    commands = said([None] * 3, metric="tear-down-rate", unit="connections/s", limited_by="host", parameters={})
-    assert "failed" not in orders + commands
-
-
 def test_mean_and_deviation_have_rows_where_there_are_several_repetitions() -> None:
     several, single = text_of([made([1.0, 3.0], median=2.0, standard_deviation=1.414)]), text_of([made([1.0])])
     assert [word in several for word in ("mean", "standard deviation", "minimum")] == [True, True, False]
@@ -251,53 +322,9 @@ def test_mean_and_deviation_have_rows_where_there_are_several_repetitions() -> N
     assert "maximum" in many, "with 100 repetitions the 99th percentile is another value"
 
 
-@pytest.mark.parametrize(
-    ("metric", "unit", "limited_by"),
-    [
-        ("cost", "x forwarding", "tester"),
-        ("cost", "x forwarding", "device"),
-        ("reset", "ms", "host"),
-        ("throughput", "frames/s", "tester"),
-    ],
-)
-def test_the_first_line_is_the_answer_and_says_where_it_is_a_bound(
-    metric: str, unit: str, limited_by: str, golden: Golden
-) -> None:
-    first, *_ = verdict(made([0.05], metric=metric, unit=unit, limited_by=limited_by)).splitlines()
-    assert first.startswith("x ")
-    golden(first)
-
-
-DOUBTED = (
-    Note("INVALID trials", "3 of 20 trials were INVALID and not counted"),
-    Note("wide spread", "the repetitions spread over 30 %"),
-    Note("unreliable", "the times spread over more than their difference"),
-)
-NOTED = (
-    Note("settings", "trials of 0.5 s; RFC 2544 section 24 requires 60 s"),
-    Note("device", "the device kept 3 connections too many"),
-)
-
-
 def test_a_series_has_no_column_without_a_value() -> None:
     series: list[SeriesRow] = [{"load": 1.0, "why": "", "rate": 0.0}, {"load": 2.0, "why": None, "rate": 0.0}]
     assert series_rows(series) == [["load", "rate"], ["1", "0"], ["2", "0"]]
-
-
-def test_in_brief_only_doubts_that_could_change_the_answer_have_a_text_and_come_first_with_what_to_do(
-    golden: Golden,
-) -> None:
-    lines = verdict(made([1.0, 1.1], doubts=plain(DOUBTED), notes=plain(NOTED)), brief=True).splitlines()
-    golden(lines[2])
-    golden(lines[3:4])
-    golden([line for line in lines if "Note" in line])
-    assert not [line for line in lines if "Trials:" in line]
-
-
-def test_in_full_every_doubt_and_note_has_its_text(golden: Golden) -> None:
-    text = verdict(made([1.0, 1.1], doubts=plain(DOUBTED), notes=plain(NOTED)))
-    golden(text)
-    assert "  Trials: " in text
 
 
 def test_of_several_results_each_doubt_is_named_once_with_its_number(golden: Golden) -> None:
@@ -417,3 +444,27 @@ def test_a_series_that_is_too_wide_has_its_columns_in_several_tables() -> None:
     series = text[text.index("  Series") :]
     assert widest(series) <= 100
     assert "100,000,000" in series
+
+
+def test_columns_are_aligned_left_or_right() -> None:
+    rows = [("name", "frames/s", "verdict"), ("nftables-nat44", "1,000", "no"), ("x", "12", "")]
+    assert aligned(rows, right={1}) == [
+        "name            frames/s  verdict",
+        "nftables-nat44     1,000  no",
+        "x                     12",
+    ]
+
+
+def test_no_figure_is_wrapped_or_cut_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    row = ["1,234,567,890"] * 12
+    assert aligned([row]) == ["  ".join(row)]
+
+
+def test_what_looks_like_a_mark_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert aligned([("[red]x[/red]", ":warning: 3.5 'a'")]) == ["[red]x[/red]  :warning: 3.5 'a'"]
+
+
+def test_no_rows_are_no_lines() -> None:
+    assert aligned([]) == []

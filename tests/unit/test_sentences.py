@@ -1,17 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No code asks what a sentence of ours says: errors, notes and judgements carry what programs ask for as data."""
+"""No code asks what a sentence of ours says: errors, notes and judgements carry what programs ask for as data.
+
+Words of closed sets have the types of their sets on their whole way, from the verdict to the record.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from pydantic import ValidationError
+from tests.plans import OneTrial
+from tests.unit.golden import Golden
 
 import natgauge
 from natgauge import procedures
+from natgauge.campaigns.journal_lines import adapter_of
+from natgauge.doubts.doubt import count_of
+from natgauge.notes import Note
 from natgauge.setup.cell import inputs_of_part, place_inputs
+from natgauge.words import LimitedBy
 
 ROOT = Path(natgauge.__file__).parent
 #: Methods of texts that tell what is in them.
@@ -31,10 +44,15 @@ OF_OTHERS = {
 }
 
 
-def errors_of(function: ast.AST) -> set[str]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def errors_of(nodes: Sequence[ast.AST]) -> set[str]:
     """Names of errors in a function: caught ones, and arguments that are annotated as errors."""
-    names = {node.name for node in ast.walk(function) if isinstance(node, ast.ExceptHandler) and node.name}
-    for node in ast.walk(function):
+    names = {node.name for node in nodes if isinstance(node, ast.ExceptHandler) and node.name}
+    for node in nodes:
         if isinstance(node, ast.arg) and node.annotation is not None:
             words = ast.unparse(node.annotation).replace("|", " ").split()
             if any(word.endswith(("Error", "Exception")) for word in words):
@@ -62,15 +80,16 @@ def asked(tree: ast.AST) -> Iterator[str]:
     """Yield each place where the words of a sentence decide something."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     for function in functions:
-        errors = errors_of(function)
+        nodes = list(ast.walk(function))
+        errors = errors_of(nodes)
         kept = {
             target.id
-            for node in ast.walk(function)
+            for node in nodes
             if isinstance(node, ast.Assign) and is_sentence(node.value, errors, set())
             for target in node.targets
             if isinstance(target, ast.Name)
         }
-        for node in ast.walk(function):
+        for node in (one for one in nodes if isinstance(one, ast.Call | ast.Compare)):
             match node:
                 case ast.Call(func=ast.Attribute(attr="split"), args=[]):
                     # It only joins what is said in one line.
@@ -91,9 +110,7 @@ def asked(tree: ast.AST) -> Iterator[str]:
 
 def test_no_code_asks_what_a_sentence_says() -> None:
     found = {
-        f"{path.relative_to(ROOT)}: {place}"
-        for path in sorted(ROOT.rglob("*.py"))
-        for place in asked(ast.parse(path.read_text(encoding="utf-8")))
+        f"{path.relative_to(ROOT)}: {place}" for path in sorted(ROOT.rglob("*.py")) for place in asked(parsed(path))
     }
     assert found == set()
 
@@ -140,8 +157,7 @@ def test_an_error_that_begins_with_an_input_has_it_as_data() -> None:
     without, number = set(), 0
     for package in ("gateways", "inputs", "labs", "paired", "procedures", "setup", "trial"):
         for path in sorted((ROOT / package).rglob("*.py")):
-            source = path.read_text(encoding="utf-8")
-            for node in ast.walk(ast.parse(source if "Error(" in source else "")):
+            for node in ast.walk(parsed(path)) if "Error(" in path.read_text(encoding="utf-8") else ():
                 match node:
                     case ast.Call(
                         func=ast.Name(id="UsageError" | "OutlastingError"), args=[message], keywords=keywords
@@ -153,3 +169,97 @@ def test_an_error_that_begins_with_an_input_has_it_as_data() -> None:
     # Most are made by `wrong`, which takes the input's name once.
     assert number > 20
     assert without == set()
+
+
+#: Methods that read a text.
+READING = frozenset({"startswith", "endswith", "removeprefix", "removesuffix", "partition", "split"})
+#: Expressions that stand for a note or its text.
+A_NOTE = re.compile(r"\b(note|doubt|remark)s?\b")
+
+
+def readings(tree: ast.AST) -> list[str]:
+    """Calls in a module that read the text of a note."""
+    return [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in READING
+        and A_NOTE.search(ast.unparse(node.func.value))
+    ]
+
+
+def test_a_reading_of_a_notes_text_is_found() -> None:
+    code = "curable = not any(note.{} for note in notes)"
+    read, asked_for = "text.startswith(X)", "word == X"
+    assert readings(ast.parse(code.format(read))) == [f"note.{read}"]
+    assert readings(ast.parse(code.format(asked_for))) == []
+
+
+def test_no_module_reads_the_text_of_a_note() -> None:
+    found = {str(path): readings(parsed(path)) for path in ROOT.glob("**/*.py")}
+    assert len(found) > 100
+    assert {path: calls for path, calls in found.items() if calls} == {}
+
+
+def test_a_note_shows_its_word_where_it_is_a_reason_for_doubt(golden: Golden) -> None:
+    golden(str(Note("undecided", "above 5 frames/s")))
+    assert str(Note("method", "MLRsearch")) == "MLRsearch"
+
+
+def test_counts_of_one_word_add_up() -> None:
+    notes = [Note("contradictions", "a", 2), Note("trials", "b", 7), Note("contradictions", "c")]
+    assert (count_of(notes, "contradictions"), count_of(notes, "undecided")) == (3, 0)
+
+
+#: Types that say which words there are; a column of a table names the type of its cells instead.
+TYPES = {"LimitedBy", "DeviceLimit", "SearchLimitedBy"}
+
+
+def annotation(node: ast.AST, name: str) -> ast.expr | None:
+    """What a field, an argument or a function of this name is annotated with."""
+    match node:
+        case ast.AnnAssign(target=target, annotation=kind) if ast.unparse(target) == name:
+            return kind
+        case ast.arg(arg=arg, annotation=kind) if arg == name:
+            return kind
+        case ast.FunctionDef(name=function, returns=kind) if function == name:
+            return kind
+    return None
+
+
+def annotated(name: str) -> Iterator[tuple[str, str]]:
+    """Yield where a name is annotated, and with what."""
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(parsed(path)) if name in path.read_text(encoding="utf-8") else ():
+            if (kind := annotation(node, name)) is not None:
+                yield f"{path.name}:{kind.lineno}", ast.unparse(kind)
+
+
+def test_a_limit_has_its_type_wherever_it_is_handed_on() -> None:
+    found = dict(annotated("limited_by"))
+    assert len(found) >= 10
+    assert {where: kind for where, kind in found.items() if kind.removesuffix(" | None") not in TYPES} == {}
+
+
+@pytest.mark.parametrize("word", [*get_args(LimitedBy), None])
+def test_a_journal_may_have_each_limit(word: str | None) -> None:
+    assert adapter_of(OneTrial).validate_python(trial(word)).limited_by == word
+
+
+def test_a_journal_with_another_limit_is_refused() -> None:
+    with pytest.raises(ValidationError, match="limited_by"):
+        adapter_of(OneTrial).validate_python(trial("the moon"))
+
+
+def trial(limited_by: str | None) -> dict[str, object]:
+    plan = {"connections": 1, "phase1_rate": 1.0}
+    return {
+        "plan": plan,
+        "request": None,
+        "result": None,
+        "placement": "shared",
+        "verdict": "FAIL",
+        "reason": "lost",
+        "limited_by": limited_by,
+    }
