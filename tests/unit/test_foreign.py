@@ -36,7 +36,7 @@ OWN_FILES = {
     "cleaning/cleanup.py", "labs/common/device.py", "labs/common/links.py", "labs/common/locks.py",
     "labs/common/namespaces.py", "labs/common/network_counters.py", "labs/common/register.py", "labs/netns/lab.py",
     "labs/ssh/openssh.py", "labs/vm/image.py", "labs/vm/qemu.py", "labs/wire/port_state.py", "reports/html/page.py",
-    "published/printed.py", "tester/doctor.py", "tester/highest.py", "labs/common/frame_processes.py",
+    "published/printed.py", "version.py", "tester/doctor.py", "tester/highest.py", "labs/common/frame_processes.py",
     "guest_building.py",
     # It appends to a folder that it made, and opens a journal for writing without following a link.
     "records/store.py", "campaigns/journal.py", "campaigns/evidence.py",

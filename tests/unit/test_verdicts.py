@@ -14,7 +14,7 @@ from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import arrivals, change_counts, change_trial, make_counts, make_cpu, make_port, make_trial
 from tests.unit.golden import Golden
 
-from natgauge.agreement.generated import Cpu, PortCounters, SizeCounts, StreamCounts
+from natgauge.agreement.generated import Cpu, PortCounters, StreamCounts
 from natgauge.causes.hops import TrialHops
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
@@ -94,8 +94,8 @@ STOOD_STILL = change_counts(LATE, stalled_seconds=0.05)
 ONE_BATCH = change_counts(SECOND, nominal_seconds=64e-6, sending_seconds=64e-6, settled_lag_seconds=300e-6)
 #: Frames of two sizes, of which the longer ones were lost.
 MIX = [
-    SizeCounts(octets=64, made_frames=N - 100, received_frames=N - 100),
-    SizeCounts(octets=1518, made_frames=100, received_frames=91),
+    (64, N - 100, N - 100),
+    (1518, 100, 91),
 ]
 #: Trials in words, by verdict, what limited them, and the phase that failed.
 TRIALS: dict[str, dict[str, Given]] = {
