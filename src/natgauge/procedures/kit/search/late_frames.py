@@ -32,12 +32,12 @@ REFUSED_SHARE: Final = 0.05
 class ShortTrialsError(UsageError):
     """The trials of a rate are too short for the tester to determine the rate.
 
-    The device reaches `least_rate` for certain.
+    The device reaches `least_rate` for certain. With `enough` of the setting that decides, trials are long enough.
     """
 
-    def __init__(self, text: str, least_rate: float) -> None:
+    def __init__(self, text: str, least_rate: float, enough: float) -> None:
         super().__init__(text)
-        self.least_rate = least_rate
+        self.least_rate, self.enough = least_rate, enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +85,15 @@ def refuse_short(seconds: float, rate: float, error: SearchError, length: Length
     wanted = error.width(rate) / rate
     if too_high <= max(REFUSED_SHARE, wanted):
         return
-    enough = length.amount * LEAST_LAG_SECONDS / (seconds * wanted)
-    needed = f"{rounded_up(enough):,}" if isinstance(length.amount, int) else f"{math.ceil(enough * 1000) / 1000:g}"
+    least = length.amount * LEAST_LAG_SECONDS / (seconds * wanted)
+    enough = rounded_up(least) if isinstance(length.amount, int) else math.ceil(least * 1000) / 1000
+    needed = f"{enough:,}".removesuffix(".0")
     raise ShortTrialsError(
         f"{length.setting}: {length.amount} are sent within {written(seconds * 1000)} ms, and the tester notices a lag "
         f"from {LEAST_LAG_SECONDS * 1000:g} ms on, so the rate could be too high by {in_percent(too_high)}; "
         f"choose at least {needed} {length.unit}",
         rate * seconds / (seconds + LEAST_LAG_SECONDS),
+        enough,
     )
 
 
