@@ -89,9 +89,9 @@ def refuse_short(seconds: float, rate: float, error: SearchError, length: Length
     enough = rounded_up(least) if isinstance(length.amount, int) else math.ceil(least * 1000) / 1000
     needed = f"{enough:,}".removesuffix(".0")
     raise ShortTrialsError(
-        f"{length.setting}: {length.amount} are sent within {written(seconds * 1000)} ms, and the tester notices a lag "
-        f"from {LEAST_LAG_SECONDS * 1000:g} ms on, so the rate could be too high by {in_percent(too_high)}; "
-        f"choose at least {needed} {length.unit}",
+        f"{length.setting}: with {length.amount:,} a trial sends for {written(seconds * 1000)} ms, and the tester "
+        f"notices a lag from {LEAST_LAG_SECONDS * 1000:g} ms on, so the rate could be too high by "
+        f"{in_percent(too_high)}; choose at least {needed} {length.unit}",
         rate * seconds / (seconds + LEAST_LAG_SECONDS),
         enough,
     )
