@@ -206,14 +206,17 @@ static __always_inline bool exceeds_catch_up(struct sender *s, __u64 when)
 	allowed = s->behind_due_ns + (s->now_ns - s->behind_ns) * s->catch_up_percent / 100;
 	if (s->behind_ns && when > allowed)
 		return true;
-	if (!s->behind_ns || allowed - when > s->slack_ns) { /* a stall during catching up starts it again */
+	if (!s->behind_ns || allowed - when > s->slack_ns) { /* a stall starts it again: no burst after it either */
 		s->behind_ns = s->now_ns;
 		s->behind_due_ns = when;
 	}
 	return false;
 }
 
-/* Whether the next frame may leave. Behind schedule, the clock is read once a batch, unless frames carry their time. */
+/*
+ * Whether the next frame may leave. Behind schedule, the clock is read once for frames that leave together, those of a
+ * batch, unless they carry their time.
+ */
 static __always_inline bool due(struct sender *s, struct schedule *schedule)
 {
 	__u64 when = schedule->next_due >> DUE_FRACTION;
@@ -412,7 +415,7 @@ static __always_inline int generate(const enum transport_kind transport, struct 
 	}
 TRANSPORTS(GENERATOR)
 
-/* Generator of the self-test and the redirect floor: the kernel's own path, with frames neither written nor read. */
+/* Self-test and redirect floor: the kernel's own path, without writing or reading: no tester costs less. */
 SEC("xdp")
 int redirect_only(struct xdp_md *ctx)
 {

@@ -58,8 +58,8 @@ enum sign { NOT_NEGATIVE = 0, NEGATIVE = 1, SIGNS = 2 };
 enum transport_kind { TRANSPORT_UDP = 0, TRANSPORT_ICMP = 1, TRANSPORT_TCP = 2 };
 
 /*
- * Kinds of test frames. FRAME_SYN to FRAME_LAST_ACK are the messages of a TCP connection in their order. The Initiator
- * sends the even ones, the Responder the odd ones. FRAME_ACK may contain a request, and FRAME_FIN may be a reset.
+ * Kinds of test frames. FRAME_SYN to FRAME_LAST_ACK are the messages of a TCP connection in their order, FRAME_ACK may
+ * contain a request, and FRAME_FIN may be a reset. Of all of TCP the Initiator sends the even ones (tcp_sender).
  */
 enum frame_kind {
 	FRAME_UDP = 0,

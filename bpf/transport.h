@@ -24,8 +24,8 @@ struct flow {
 };
 
 /*
- * Identifier and sequence number of ICMP echo for source and destination port, and the other way round. The identifier
- * is the Initiator's port, which a NAT translates (RFC 5508 section 3), and the sequence number is the Responder's.
+ * Identifier and sequence number of ICMP echo (RFC 792) for both ports, and the other way round: the Initiator's port,
+ * which a NAT translates (RFC 5508 section 3), and the Responder's. So a request's identifier is its source port.
  */
 static __always_inline __u32 echo_ports(__u32 ports, const volatile struct form *form)
 {

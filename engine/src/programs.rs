@@ -137,7 +137,8 @@ fn value<T: Copy + Default>(bytes: &[u8]) -> T {
 
 /// A value of a generated struct as the frame programs read it.
 pub fn bytes<T: Copy>(value: &T) -> Vec<u8> {
-    // SAFETY: T is a generated repr(C) struct of integers without implicit padding; the slice does not outlive it.
+    // SAFETY: T is a generated repr(C) struct of integers, and its padding is fields, too: libbpf-cargo writes them; the
+    // slice does not outlive it.
     unsafe { std::slice::from_raw_parts(ptr::from_ref(value).cast::<u8>(), size_of::<T>()) }.to_vec()
 }
 
