@@ -310,6 +310,7 @@ def test_python_writes_a_request_as_the_schema_wants_it(request_: Any) -> None:
 
 def test_each_example_is_tried() -> None:
     examples = [json.loads(path.read_text()) for path in (TRIAL / "examples").iterdir()]
+    assert examples
     assert [example for example in examples if example not in RIGHT] == []
 
 

@@ -752,6 +752,22 @@ def test_what_is_found_of_a_requirement_and_why(name: str) -> None:
         assert case.unsaid not in one.measured
 
 
+@pytest.mark.parametrize(
+    ("behaviour", "verdict", "said"),
+    [
+        (WRONG["two hosts share a port to one remote host"][0], "fails", "at one time, to one remote host"),
+        (BY_REMOTE, "not seen", ""),
+    ],
+    ids=["shared", "by chance"],
+)
+def test_a_port_that_two_hosts_have_is_judged_for_each_protocol(
+    behaviour: Behaviour, verdict: AuditVerdict, said: str
+) -> None:
+    found = list(examine(examiner_of(behaviour), [one for one in requirements() if one.key == "RFC7857-3"]))
+    assert [one.verdict for one in found] == [verdict, verdict]
+    assert all(said in one.measured for one in found)
+
+
 @pytest.mark.parametrize("seed", range(1, 6))
 @pytest.mark.parametrize(
     ("behaviour", "verdict"),

@@ -315,6 +315,7 @@ def test_a_stall_that_may_have_lost_the_last_frame_is_tried_again(
     found = recover(gateway, invalid_repeats=2)
     assert (len(gateway.plans), found.limited_by) == (trials, limited_by)
     assert found.result.trials["FAIL"] == trials
+    assert found.notes("stalls") == bool(said)
     assert found.notes(said)
 
 

@@ -857,6 +857,22 @@ def test_what_distinguishes_results_of_one_gateway_has_an_answer_each(
     golden(said.text)
 
 
+@pytest.mark.parametrize(
+    ("results", "number", "asked"),
+    [
+        pytest.param([held(1e6, **ON_DEMAND)], 504, "--connections-each 60", id="blocks"),
+        pytest.param([opened(1000.0)], 3, "--new-each 0.1", id="openings"),
+        pytest.param([FRAMES_OF_PLAIN], 3, TWO_FRAMES, id="frames"),
+    ],
+)
+def test_programs_read_of_each_limit(
+    results: Sequence[Result], number: int, asked: str, size: Asking, golden: Golden
+) -> None:
+    """Seen: 0.30000000000000004 of all, where 3 take 0.1 each."""
+    (gateway,) = size.said(results, number, asked).gateways
+    golden(json.dumps([{**limit, "result": bool(limit["result"])} for limit in gateway["limits"]], indent=1))
+
+
 @pytest.mark.parametrize(("vlan", "wire"), [(None, 104), ("100", 108)])
 def test_all_subscribers_together_take_these_bits_and_frames(vlan: str | None, wire: int, size: Asking) -> None:
     """A frame of 84 octets has 66 of the packet, and 104 on the wire, or 108 with a tag."""
