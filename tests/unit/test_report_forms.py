@@ -15,7 +15,7 @@ import pytest
 from markdown_it import MarkdownIt
 from tests.unit.golden import Golden
 from tests.unit.made_corpus import by_rates
-from tests.unit.made_results import grouped, keep, made
+from tests.unit.made_results import grouped, keep, kept, made
 
 from natgauge.cli import run
 from natgauge.known_doubts import known, known_doubts
@@ -496,3 +496,26 @@ def test_json_of_a_table_in_another_shape_keeps_it(two_results: Path, capsys: py
     table = json.loads(capsys.readouterr().out)["table"]
     assert [row["row"] for row in table["rows"]] == ["a", "b"]
     assert len(table["columns"]) == 1
+
+
+@pytest.mark.parametrize(
+    "bounds", [{}, {"kept_most_share": 0.97}, {"kept_least_share": 0.93}], ids=["none", "most", "least"]
+)
+def test_programs_read_no_share_of_which_only_a_bound_is_known(
+    bounds: dict[str, float], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: they had the bare ratio."""
+    folder = kept(tmp_path, made([1e5], metric="mixed-load", figures={"kept_share": 0.95, **bounds}))
+    assert run(["report", "--format", "csv", str(folder)]) == 0
+    assert "0.95" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("metric", ["throughput", "mixed-load"])
+def test_a_row_of_a_turned_table_has_one_name_for_programs_whatever_its_bits_leave_out(
+    metric: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: "on the wire, busier direction, without openings (Gbit/s)" as a key."""
+    results = [made([1e5], metric=metric, parameters={"connections": number}) for number in (1000, 2000)]
+    assert run(["report", "--against", "connections", "--format", "json", str(kept(tmp_path, *results))]) == 0
+    names = [row["row"] for row in json.loads(capsys.readouterr().out)["table"]["rows"]]
+    assert "on the wire (Gbit/s)" in names
