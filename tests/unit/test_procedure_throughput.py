@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests import simulated_lab
 from tests.simulated_lab import Measured
@@ -229,13 +229,14 @@ def assert_no_higher_than_told(result: Result, truth: float) -> None:
     limit = result.number("frame_timeout_seconds")
     assert limit is not None
     most = limit / result.figures["trial_seconds"].median
-    noted = re.findall(r"may be too high by up to ([\d.]+) %", str(result.notes))
-    assert [float(each) for each in noted] == [pytest.approx(100 * most, rel=0.005)] * len(noted)
+    noted = re.findall(r"may be too high by up to ([\d.,]+) %", str(result.notes))
+    assert [float(each.replace(",", "")) for each in noted] == [pytest.approx(100 * most, rel=0.005)] * len(noted)
     assert bool(noted) is ("queues" in {doubt.word for doubt in result.doubts}) is (most > 0.01)
     assert 0.975 * truth <= result.median <= truth * (1 + max(most, 0.01)) * 1.001
 
 
 @given(st.sampled_from(["connection-rate", "validated-connection-rate"]), st.floats(5e3, 1e6), st.sampled_from(RINGS))
+@example("connection-rate", 909_356.0, 100_000)  # the ring takes all: up to 1,003 % too high
 @settings(max_examples=20)
 def test_a_rate_of_connections_is_never_higher_than_its_result_says(metric: str, truth: float, ring: int) -> None:
     gateway = Gateway(establishes=truth, forwards=1e8, queue=ring, knows_limit=False)
