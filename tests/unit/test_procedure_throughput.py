@@ -236,6 +236,7 @@ def assert_no_higher_than_told(result: Result, truth: float) -> None:
 
 
 @given(st.sampled_from(["connection-rate", "validated-connection-rate"]), st.floats(5e3, 1e6), st.sampled_from(RINGS))
+@example("validated-connection-rate", 250_000.0, 16_384)  # seen: a million
 @example("connection-rate", 909_356.0, 100_000)  # the ring takes all: up to 1,003 % too high
 @settings(max_examples=20)
 def test_a_rate_of_connections_is_never_higher_than_its_result_says(metric: str, truth: float, ring: int) -> None:

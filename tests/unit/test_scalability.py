@@ -363,7 +363,8 @@ COMPARED: dict[str, tuple[str, list[Result], int, float | None, str]] = {
 @pytest.mark.parametrize("name", COMPARED)
 def test_a_derived_figure_is_a_value_a_bound_or_none(name: str, golden: Golden) -> None:
     of, results, at, value, bound = COMPARED[name]
-    found = row(of, *results).comparisons[at]
+    first, found = row(of, *results).comparisons[0], row(of, *results).comparisons[at]
+    assert at == 0 or first.value is None, "the first point has none before it"
     assert (found.value, found.bound) == (None if value is None else pytest.approx(value), bound)
     of_forwarding = [one.text for one in answers(results) if "forwarding" in one.text or "only forwards" in one.text]
     golden([doubts(of, *results)[at], *(of_forwarding if of == SHARE else ())])
