@@ -65,8 +65,8 @@ class Extras(BuildHookInterface[Any]):
         """Write what natgauge says of its version besides the release; returns the file and its place in the wheel."""
         from natgauge.version import COMMIT_FILE, commit_of  # noqa: PLC0415 - found from here on
 
-        file, root = folder / COMMIT_FILE, Path(self.root)
-        file.write_text(commit_of(root) if (root / ".git").exists() else "", encoding="utf-8")
+        file = folder / COMMIT_FILE
+        file.write_text(commit_of(Path(self.root)), encoding="utf-8")
         return {str(file): f"natgauge/{COMMIT_FILE}"}
 
     def _texts(self, folder: Path) -> dict[str, str]:

@@ -30,8 +30,10 @@ VERSION: Final = _installed()
 def commit_of(checkout: Path) -> str:
     """Return "g" and the commit of a checkout unless it is the release's, and "changed" if a file differs from it.
 
-    "unknown" where git is missing or cannot read the checkout.
+    Empty where the sources are no checkout, "unknown" where git is missing or cannot read it.
     """
+    if not (checkout / ".git").exists():
+        return ""
     try:
         nearest = _git(checkout, "describe", "--always", "--tags", "--abbrev=12", f"--match=v{VERSION}")
         changed = _git(checkout, "status", "--porcelain", "--untracked-files=no")
@@ -52,9 +54,6 @@ def _git(checkout: Path, *words: str) -> str:
 @cache
 def exact_version() -> str:
     """Return the release, and after "+" the commit where it is not the release itself (PEP 440: a local version)."""
-    built, checkout = Path(__file__).with_name(COMMIT_FILE), Path(__file__).parents[2]
-    if built.is_file():
-        commit = built.read_text(encoding="utf-8")
-    else:
-        commit = commit_of(checkout) if (checkout / ".git").exists() else ""
+    built = Path(__file__).with_name(COMMIT_FILE)
+    commit = built.read_text(encoding="utf-8") if built.is_file() else commit_of(Path(__file__).parents[2])
     return f"{VERSION}{'.' if '+' in VERSION else '+'}{commit}" if commit else VERSION
