@@ -123,7 +123,7 @@ site: $(STAMPS)/site ## build the documentation as pages with a search, into tar
 clean: ## remove what was built (results stay)
 	rm -rf target $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-$(STAMPS)/packages: tools/debian-packages.txt tools/install-packages | $(STAMPS)/venv
+$(STAMPS)/build-packages: tools/debian-packages.txt tools/install-packages | $(STAMPS)/venv
 	tools/install-packages build
 	@touch $@
 
@@ -134,12 +134,7 @@ $(STAMPS)/venv: tools/install-packages
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/run-packages: tools/debian-packages.txt tools/install-packages | $(STAMPS)/packages
-	tools/install-packages run
-	@touch $@
-
-# After those, as apt installs for one purpose at a time.
-$(STAMPS)/%-packages: tools/debian-packages.txt tools/install-packages | $(STAMPS)/run-packages
+$(STAMPS)/%-packages: tools/debian-packages.txt tools/install-packages | $(STAMPS)/build-packages
 	tools/install-packages $*
 	@touch $@
 
@@ -153,12 +148,12 @@ $(STAMPS)/dependencies: requirements/dev.txt | $(STAMPS)/venv
 	@touch $@
 
 # The makes of its dependencies take no part in the jobs of this one.
-$(STAMPS)/programs: $(SOURCES) | $(STAMPS)/packages
+$(STAMPS)/programs: $(SOURCES) | $(STAMPS)/build-packages
 	MAKEFLAGS= cargo build --release --locked
 	@touch $@
 
 # cargo compiles, with its progress shown, while all else is downloaded; the last line finds everything built.
 $(STAMPS)/installed: tools/debian-packages.txt requirements/dev.txt pyproject.toml $(WHEEL_TOOLS) $(SOURCES) | $(STAMPS)/venv
-	@$(MAKE) --no-print-directory --jobs=3 $(STAMPS)/programs $(STAMPS)/dependencies $(STAMPS)/run-packages $(BESIDE)
+	@$(MAKE) --no-print-directory --jobs=4 $(STAMPS)/programs $(STAMPS)/dependencies $(STAMPS)/run-packages $(BESIDE)
 	$(PIP) install --no-deps --no-build-isolation --check-build-dependencies --editable .
 	@touch $@

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -53,9 +54,24 @@ def test_every_test_that_is_skipped_for_a_missing_program_looks_for_it_with_abse
 
 def test_the_targets_that_run_tests_install_the_packages_of_the_list_first() -> None:
     text = (ROOT / "Makefile").read_text()
-    for stamp, purpose in (("packages", "build"), ("run-packages", "run")):
-        assert re.search(rf"^\$\(STAMPS\)/{stamp}: .*\n\ttools/install-packages {purpose}$", text, re.MULTILINE)
+    for purpose, of in (("build", "build"), ("%", "$*")):
+        rule = rf"^\$\(STAMPS\)/{purpose}-packages: .*\n\ttools/install-packages {re.escape(of)}$"
+        assert re.search(rule, text, re.MULTILINE)
     assert " $(STAMPS)/run-packages $(BESIDE)" in text
     targets = re.findall(r"^\S+: (.*)\n\t.*tools\.run_tests", text, re.MULTILINE)
     assert len(targets) == 3
     assert all("setup $(STAMPS)/test-packages" in prerequisites for prerequisites in targets)
+
+
+def test_two_that_install_at_once_wait_for_each_other(tmp_path: Path) -> None:
+    """As make --jobs does; apt refuses a second one."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    apt = 'mkdir "$0.busy" || exit 100\nsleep 0.1\nrmdir "$0.busy"'
+    for name, script in (("apt-get", apt), ("dpkg-query", "exit 1"), ("id", "echo 0")):
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+    found = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    command = [str(ROOT / "tools" / "install-packages")]
+    both = [subprocess.Popen([*command, purpose], env=found, stdout=subprocess.DEVNULL) for purpose in ("run", "test")]
+    assert [one.wait() for one in both] == [0, 0]

@@ -248,6 +248,13 @@ def test_the_closing_lines_of_all_test_programs_of_cargo_are_added() -> None:
     assert run_tests.from_cargo("cargo", ["error: could not compile"]).passed == 0
 
 
+def test_what_cargo_prints_aside_is_counted_and_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    cargo = Part("cargo", (sys.executable, "-c", f"print({CARGO!r})"), aside=True)
+    (found,) = Runner().run([cargo], [])
+    assert (found.passed, found.failed, found.skipped) == (13, 2, 1)
+    assert "running 12 tests" in capfd.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("tier", "seconds", "retries", "passes"),
     [
