@@ -87,6 +87,12 @@ def change_trial(trial: Trial, **others: Any) -> Trial:
     )
 
 
+def change_each(trial: Trial, change: Callable[[StreamCounts], Mapping[str, Any]], **others: Any) -> Trial:
+    """The same trial, but for the counts of each direction of phase 2, as `change` says, and for what is named."""
+    phase2 = {who: change_counts(one, **change(one)) for who, one in trial.phase2.items()}
+    return change_trial(trial, phase2=phase2, **others)
+
+
 def make_outcome(verdict: str = "PASS", reason: str = "", phase1: StreamCounts | None = None, **others: Any) -> Trial:
     """A trial with this verdict, of which only what is named is known; `others` as in `change_trial`."""
     counts = make_counts(0, 0, 0) if phase1 is None else phase1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests import simulated_lab
 from tests.simulated_lab import Measured
-from tests.unit.counted import arrivals, change_counts, change_trial, make_counts, make_outcome
+from tests.unit.counted import arrivals, change_counts, change_each, make_counts, make_outcome
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import SETTINGS, Isolated, Recorder, no_time
@@ -89,9 +89,8 @@ def dead_path(phase: int) -> Callable[[int, Any], Any]:
     def alters(_number: int, trial: Any) -> Any:
         if trial.plan.phase1_rate <= MOST and phase == 1:
             return trial
-        phase2 = {who: change_counts(one, received=0) for who, one in trial.phase2.items()}
         phase1 = change_counts(trial.phase1, received=0) if phase == 1 else trial.phase1
-        return change_trial(trial, phase1=phase1, phase2=phase2, stored=phase1.received_frames)
+        return change_each(trial, lambda _one: {"received": 0}, phase1=phase1, stored=phase1.received_frames)
 
     return alters
 

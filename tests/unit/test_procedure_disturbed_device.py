@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests import simulated_lab
 from tests.simulated_lab import Measured
-from tests.unit.counted import change_counts, change_trial, make_cpu, make_stall
+from tests.unit.counted import change_counts, change_each, change_trial, make_cpu, make_stall
 from tests.unit.made_settings import alone
 from tests.unit.simulated import Gateway
 
@@ -237,8 +237,7 @@ def test_a_time_at_a_rate_that_was_not_sent_counts_as_no_time_though_the_device_
     """An overload of 63 % of the throughput was told as one of 110 %, and a delay at 171,000 as one at 300,000."""
 
     def silent(_number: int, trial: Any) -> Any:
-        gone = {who: change_counts(one, longest_silence=(2.0, 3.5)) for who, one in trial.phase2.items()}
-        return change_trial(trial, phase2=gone) if gone else trial
+        return change_each(trial, lambda _one: {"longest_silence": (2.0, 3.5)}) if trial.phase2 else trial
 
     truths = {
         "system-recovery": recovering(sender_lag=1.5),

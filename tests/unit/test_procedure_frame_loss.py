@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests import simulated_lab
 from tests.plans import OneTrial, PlanOfTrial
-from tests.unit.counted import change_counts, change_trial, make_outcome, make_port
+from tests.unit.counted import change_counts, change_each, change_trial, make_outcome, make_port
 from tests.unit.golden import Golden
 from tests.unit.made_settings import alone
 from tests.unit.simulated import LONG_STALL, Gateway
@@ -103,15 +103,12 @@ def test_a_given_connection_rate_that_hides_a_loss_at_every_rate_is_to_be_left_o
 
 def stands_still(_number: int, trial: Any) -> Any:
     """Lose a tenth of the frames to a stall, besides what the device cannot forward."""
-    streams = {
-        direction: change_counts(
-            counts,
-            received=counts.received_frames - counts.received_frames // 10,
-            lost_in_stalls=counts.intended_frames // 10,
-        )
-        for direction, counts in trial.phase2.items()
-    }
-    return change_trial(trial, phase2=streams, cpus=(LONG_STALL,))
+
+    def stalled(counts: Any) -> dict[str, int]:
+        received = counts.received_frames - counts.received_frames // 10
+        return {"received": received, "lost_in_stalls": counts.intended_frames // 10}
+
+    return change_each(trial, stalled, cpus=(LONG_STALL,))
 
 
 def test_frames_that_a_stall_lost_are_in_no_share_and_their_number_bounds_it() -> None:
@@ -131,16 +128,15 @@ def loses_as_always(*, due_is_known: bool) -> Any:
     """Lose every 50th frame; a stall of a tenth of the trial loses no further frame."""
 
     def alter(_number: int, trial: Any) -> Any:
-        streams = {
-            direction: change_counts(
-                counts,
-                received=counts.intended_frames - counts.intended_frames // 50,
-                lost_in_stalls=counts.intended_frames // 500,
-                due_in_stalls=counts.intended_frames // 10 if due_is_known else None,
-            )
-            for direction, counts in trial.phase2.items()
+        return change_each(trial, stalled, cpus=(LONG_STALL,))
+
+    def stalled(counts: Any) -> dict[str, int | None]:
+        due = counts.intended_frames
+        return {
+            "received": due - due // 50,
+            "lost_in_stalls": due // 500,
+            "due_in_stalls": due // 10 if due_is_known else None,
         }
-        return change_trial(trial, phase2=streams, cpus=(LONG_STALL,))
 
     return alter
 
@@ -259,10 +255,7 @@ def test_in_shared_placement_a_device_that_loses_at_every_rate_has_a_series_too(
 
 def test_in_shared_placement_frames_of_open_connections_may_be_lost_at_every_rate(golden: Golden) -> None:
     def loses_a_tenth(_number: int, trial: Any) -> Any:
-        lost = {
-            way: change_counts(each, received=int(0.9 * each.received_frames)) for way, each in trial.phase2.items()
-        }
-        return change_trial(trial, phase2=lost) if lost else trial
+        return change_each(trial, lambda one: {"received": int(0.9 * one.received_frames)}) if trial.phase2 else trial
 
     result = measure(Gateway(forwards=300_000, placement="shared", alters=loses_a_tenth))
     rows: Any = result.repetitions[0].series

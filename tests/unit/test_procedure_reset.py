@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 from tests import simulated_lab
-from tests.unit.counted import change_counts, change_trial, make_cpu, make_stall
+from tests.unit.counted import change_counts, change_each, change_trial, make_cpu, make_stall
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError
@@ -34,7 +34,7 @@ def altered(change: Any, **truth: Any) -> Gateway:
     """Changes the counts of each direction of a phase 2, as `change` returns for them."""
 
     def alters(_number: int, trial: Any) -> Any:
-        return change_trial(trial, phase2={who: change_counts(one, **change(one)) for who, one in trial.phase2.items()})
+        return change_each(trial, change)
 
     return Gateway(forwards=3e5, alters=alters, **truth)
 

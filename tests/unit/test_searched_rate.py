@@ -318,8 +318,7 @@ def test_a_rate_that_the_tolerated_lag_may_have_made_is_refused_with_the_least_l
     with golden.raises(ShortTrialsError) as said:
         refuse_short(seconds, rate, error, length)
     assert said.value.least_rate == pytest.approx(rate * seconds / (seconds + LEAST_LAG_SECONDS))
-    enough = float(str(said.value).partition("choose at least ")[2].split()[0].replace(",", ""))
-    longer = seconds * enough / length.amount
+    longer = seconds * said.value.enough / length.amount
     assert most_share(longer, error) <= 0.01 < most_share(0.95 * longer, error)
     # A twentieth is told, and not refused.
     refuse_short(20 * LEAST_LAG_SECONDS, rate, error, length)
