@@ -24,7 +24,9 @@ UPGRADE ?=
 # What goes to pytest: make test ARGS='-x tests/unit/test_plan.py'
 ARGS ?=
 
-# What the tests need besides is installed while cargo compiles.
+# Whatever is installed while cargo compiles leaves the processor to it: that takes longest.
+BESIDE_CARGO := nice -n 19
+# What the tests need besides is installed then, too.
 BESIDE := $(if $(filter test soak test-unit,$(MAKECMDGOALS)),$(STAMPS)/test-packages)
 
 .DEFAULT_GOAL := help
@@ -135,7 +137,7 @@ $(STAMPS)/venv: tools/install-packages
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/%-packages: tools/debian-packages.txt tools/install-packages | $(STAMPS)/build-packages
-	tools/install-packages $*
+	$(BESIDE_CARGO) tools/install-packages $*
 	@touch $@
 
 # The pages are made of the Python sources, without the package that is built of them.
@@ -144,7 +146,7 @@ $(STAMPS)/site $(STAMPS)/lock: $(STAMPS)/%: requirements/%.txt | $(STAMPS)/venv
 	@touch $@
 
 $(STAMPS)/dependencies: requirements/dev.txt | $(STAMPS)/venv
-	$(INSTALL_LOCKED) $<
+	$(BESIDE_CARGO) $(INSTALL_LOCKED) $<
 	@touch $@
 
 # The makes of its dependencies take no part in the jobs of this one.
