@@ -101,6 +101,14 @@ def made(
     return result if "median_interval" in changed else with_interval(result)
 
 
+def searched(values: Sequence[float], error: float, **changed: Any) -> Result:
+    """A result of a search that went on until this was left above each value; all else as of `made`."""
+    document = made(values, **changed).document()
+    for one in document["repetitions"]:
+        one |= {"upper": one["value"] + error, "error": error}
+    return with_interval(Result.from_document({**document, "error": error}))
+
+
 def with_interval(result: Result) -> Result:
     """The result with the interval that its repetitions and doubts give."""
     interval = median_interval_of(result.metric, result.repetitions, result.doubts)
