@@ -137,9 +137,18 @@ def kept(folder: Path, *records: Result | ComparisonRecord | AuditRecord) -> Pat
     for record in records:
         match record:
             case Result():
-                keep(Store.create(folder, record.metric, record.gateway), record)
+                keep(Store.create(folder, record.metric, record.gateway.replace("/", "-")), record)
             case ComparisonRecord():
                 Store.create(folder, "compare", "nat").write_comparison(record.document())
             case AuditRecord():
                 Store.create(folder, "audit", record.gateway).write_audit(record.document())
+    return folder
+
+
+def with_trials(results: Path, *trials: Mapping[str, Any]) -> Path:
+    """The only results folder of a folder, with these trials as its first ones."""
+    (folder,) = results.iterdir()
+    store = Store(folder)
+    for one in trials:
+        store.add_trial(one)
     return folder
