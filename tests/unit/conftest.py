@@ -7,6 +7,8 @@ power failure, so none waits until the disk has all that was written.
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +26,8 @@ __all__ = ["golden"]
 
 #: What a command line printed, `.out` and `.err`, that ended with a status.
 Ran: TypeAlias = Callable[..., Any]
+#: What `natgauge report` says of records, as a document; with `html=True` the page.
+Reported: TypeAlias = Callable[..., Any]
 
 
 @pytest.fixture
@@ -34,6 +38,23 @@ def ran(capsys: pytest.CaptureFixture[str]) -> Ran:
     def of(words: Sequence[str], status: int = 0) -> Any:
         assert run(list(words)) == status
         return capsys.readouterr()
+
+    return of
+
+
+@pytest.fixture
+def reported(ran: Ran, tmp_path: Path) -> Reported:
+    """Report records, each from a folder of its own, in this order; `words` are further ones of the command line."""
+    from tests.unit.made_results import kept  # noqa: PLC0415 - few tests need stored results
+
+    numbers = itertools.count()
+
+    def of(*records: Any, words: Sequence[str] = (), html: bool = False) -> Any:
+        place = tmp_path / f"reported-{next(numbers)}"
+        folders = [str(kept(place / str(at), record)) for at, record in enumerate(records)]
+        page = place / "page.html"
+        said = ran(["report", *folders, *(["--html", str(page)] if html else ["--format", "json"]), *words]).out
+        return page.read_text() if html else json.loads(said)
 
     return of
 

@@ -101,6 +101,14 @@ def made(
     return result if "median_interval" in changed else with_interval(result)
 
 
+def searched(values: Sequence[float], error: float, **changed: Any) -> Result:
+    """A result of a search that went on until this was left above each value; all else as of `made`."""
+    document = made(values, **changed).document()
+    for one in document["repetitions"]:
+        one |= {"upper": one["value"] + error, "error": error}
+    return with_interval(Result.from_document({**document, "error": error}))
+
+
 def with_interval(result: Result) -> Result:
     """The result with the interval that its repetitions and doubts give."""
     interval = median_interval_of(result.metric, result.repetitions, result.doubts)
@@ -129,9 +137,18 @@ def kept(folder: Path, *records: Result | ComparisonRecord | AuditRecord) -> Pat
     for record in records:
         match record:
             case Result():
-                keep(Store.create(folder, record.metric, record.gateway), record)
+                keep(Store.create(folder, record.metric, record.gateway.replace("/", "-")), record)
             case ComparisonRecord():
                 Store.create(folder, "compare", "nat").write_comparison(record.document())
             case AuditRecord():
                 Store.create(folder, "audit", record.gateway).write_audit(record.document())
+    return folder
+
+
+def with_trials(results: Path, *trials: Mapping[str, Any]) -> Path:
+    """The only results folder of a folder, with these trials as its first ones."""
+    (folder,) = results.iterdir()
+    store = Store(folder)
+    for one in trials:
+        store.add_trial(one)
     return folder

@@ -18,3 +18,21 @@ def lines_of(page: str) -> list[str]:
     rows = re.split(r"</?(?:p|tr|h\d|li|summary|figcaption|caption|pre|div)\b[^>]*>", body)
     plain = (" ".join(html.unescape(re.sub(r"<[^>]+>", " ", row)).split()) for row in rows)
     return [row for row in plain if row]
+
+
+def words_of(part: str) -> str:
+    """Text of a part of a page, in one line."""
+    return " ".join(lines_of(part))
+
+
+def tables_of(page: str, name: str) -> list[list[list[str]]]:
+    """The tables of this name: their rows of cells, which may have marks and links."""
+    every = re.findall(r'<div class="scroll[^>]* aria-label="([^"]*)">\s*<table[^>]*>(.*?)</table>', page, re.DOTALL)
+    return [
+        [
+            re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", row, re.DOTALL)
+            for row in re.findall("<tr>.*?</tr>", table, re.DOTALL)
+        ]
+        for label, table in every
+        if html.unescape(label) == name
+    ]

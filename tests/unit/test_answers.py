@@ -826,3 +826,10 @@ def test_what_changes_with_the_connections_is_named() -> None:
     for gateways in (("a",), ("a", "b")):
         assert "with the connections" not in said(gateways)
         assert said(gateways, hash_size=8192).endswith("; hash table size changes with the connections, too.")
+
+
+def test_every_doubt_has_words_for_readers_of_a_paper() -> None:
+    for word, doubt in known_doubts().items():
+        assert doubt.plainly, word
+        assert not [part for part in ("--", "natgauge") if part in doubt.plainly], word
+        assert len(doubt.plainly.split()) <= 18, word

@@ -9,22 +9,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
-from tests.unit.made_results import made
+from tests.unit.made_results import kept, made
 
-from natgauge import outputs
+from natgauge import Result
 from natgauge.cli import run
-from natgauge.errors import HostError, UsageError
-from natgauge.records.store import Store
-
-NAMED = {"what": "report", "remedy": "name another"}
 
 
 @pytest.fixture(name="results")
 def a_results_folder(tmp_path: Path) -> Path:
-    (tmp_path / "results").mkdir()
-    Store(tmp_path / "results").write_summary(made([1.0]).document())
-    return tmp_path / "results"
+    return kept(tmp_path / "results", made([1.0]))
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/full", "/dev/null", "fifo", "folder", "nowhere/file"])
@@ -39,23 +34,41 @@ def test_a_page_is_written_to_no_device_pipe_or_folder(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["fifo", "folder", "results"]
 
 
-def test_a_data_frame_replaces_no_pipe(results: Path, tmp_path: Path) -> None:
+@pytest.fixture(name="frames")
+def a_folder_for_data_frames(tmp_path: Path) -> list[str]:
+    """Command line that writes those of a result without trials into the folder "frames"."""
     pytest.importorskip("polars")
-    (results / "trials.jsonl").write_text("")
-    document = made([1.0], trials={}).document()
-    document["repetitions"][0]["trials"] = {}
-    Store(results).write_summary(document)
+    document = made([1.0]).document()
+    repetitions = [{**one, "trials": {}} for one in document["repetitions"]]
+    without_trials = Result.from_document({**document, "trials": {}, "repetitions": repetitions})
+    (folder,) = kept(tmp_path / "untried", without_trials).iterdir()
+    (folder / "trials.jsonl").write_text("")
     (tmp_path / "frames").mkdir()
+    return ["report", str(folder), "--parquet", str(tmp_path / "frames")]
+
+
+def test_a_data_frame_replaces_no_pipe(frames: list[str], tmp_path: Path, ran: Ran) -> None:
     os.mkfifo(tmp_path / "frames" / "trials.parquet")
-    assert run(["report", str(results), "--parquet", str(tmp_path / "frames")]) == 2
+    assert f"cannot write {tmp_path / 'frames' / 'trials.parquet'}: " in ran(frames, status=2).err
 
 
-def test_a_file_is_replaced_behind_its_link_and_is_whole(tmp_path: Path) -> None:
+def test_a_file_is_replaced_behind_its_link_and_is_whole(results: Path, tmp_path: Path, ran: Ran) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "file")
-    for content in ("one", b"two"):
-        outputs.write(tmp_path / "link", content, **NAMED)
-        assert (tmp_path / "file").read_text() == (content if isinstance(content, str) else content.decode())
+    (tmp_path / "file").write_text("old")
+    ran(["report", str(results), "--html", str(tmp_path / "link")])
     assert (tmp_path / "link").is_symlink()
+    page = (tmp_path / "file").read_text()
+    assert (page[:15], page.rstrip()[-7:]) == ("<!DOCTYPE html>", "</html>")
+
+
+def test_octets_replace_those_behind_a_link_as_text_does(frames: list[str], tmp_path: Path, ran: Ran) -> None:
+    link = tmp_path / "frames" / "trials.parquet"
+    (tmp_path / "file").write_bytes(b"old")
+    link.symlink_to(tmp_path / "file")
+    ran(frames)
+    assert link.is_symlink()
+    octets = (tmp_path / "file").read_bytes()
+    assert (octets[:4], octets[-4:]) == (b"PAR1", b"PAR1")
 
 
 #: Names of standard output, and whether it is a pipe or a file; `make soak` has the other pairs.
@@ -104,13 +117,14 @@ def test_the_path_of_a_written_page_is_no_part_of_a_printed_xml(
     assert said.out.startswith("<?xml")
 
 
-def test_a_full_stream_is_one_line(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
+def test_a_full_stream_is_one_line(results: Path, golden: Golden) -> None:
+    words = [str(Path(sys.executable).with_name("natgauge")), "report", str(results), "--html", "-"]
     with Path("/dev/full").open("w") as full:
-        monkeypatch.setattr(outputs, "_own_handle", lambda _path: full.fileno())
-        with golden.raises(HostError):
-            outputs.write(Path("-"), "x" * 100_000, **NAMED)
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert done.returncode == 3
+    golden(done.stderr)
 
 
-def test_a_path_that_cannot_be_looked_at_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot write"):
-        outputs.write(tmp_path / ("x" * 300), "x", **NAMED)
+def test_a_path_that_cannot_be_looked_at_is_one_line(results: Path, tmp_path: Path, ran: Ran) -> None:
+    (line,) = ran(["report", str(results), "--html", str(tmp_path / ("x" * 300))], status=2).err.splitlines()
+    assert "cannot write" in line

@@ -4,22 +4,17 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 from pathlib import Path
 
 import pytest
+from tests.unit.conftest import Ran, Reported
 from tests.unit.made_campaign import rate
-from tests.unit.made_results import keep, made
-from tests.unit.pages import lines_of
+from tests.unit.made_results import kept, made
+from tests.unit.pages import lines_of, tables_of
 
+from natgauge import Result
 from natgauge.cli import run
-from natgauge.records.measurement import Result
-from natgauge.records.store import Store
-from natgauge.reports.answers import answers
-from natgauge.reports.heading import OwnWords
-from natgauge.reports.html.figures import looks_of, question_figures
-from natgauge.reports.html.metrics_table import ratio_table, tabled_of
 
 HOSTILE = "<b>Box & co</b> [x](y) 50% _a_ $b$"
 
@@ -44,9 +39,9 @@ def stored(tmp_path: Path, begun: float = 1_795_696_870.0) -> Path:
             "kernel": "6.1",
         },
     )
-    (tmp_path / "one").mkdir()
-    keep(Store(tmp_path / "one"), result)
-    return tmp_path / "one"
+    # A folder's name has a day, too.
+    (folder,) = kept(tmp_path / "made", result).iterdir()
+    return folder.rename(tmp_path / "one")
 
 
 def page_of(folder: Path, *words: str) -> str:
@@ -93,7 +88,7 @@ def test_a_mix_of_sizes_is_said_in_words_and_no_size_of_it_is_that_of_all_frames
 ) -> None:
     """Seen: "64 octets" in the head of results of a mix, which was written "64:7,594:4,1518:1"."""
     traffic = {"frame_size": 64, "frame_sizes": "64:7,594:4,1518:1", "directions": "both"}
-    keep(Store.create(tmp_path, "throughput", "x"), made([1.0, 1.0, 1.0], parameters=traffic))
+    kept(tmp_path, made([1.0, 1.0, 1.0], parameters=traffic))
     said = "64, 594 and 1,518 octets (7:4:1)"
     page = page_of(tmp_path)
     head = page.partition("</header>")[0]
@@ -121,29 +116,40 @@ def test_figures_as_files_have_the_title_and_the_note(folder: Path, tmp_path: Pa
     assert re.search(r"Measured on\s+2026-11-26,\s+on EPYC,\s+Linux 6\.1;\s+natgauge\s+1\.", words)
 
 
-def test_nothing_is_above_where_nothing_was_given() -> None:
-    assert OwnWords().above("markdown", "table") == "table"
-    assert OwnWords(note=" \n\n ").paragraphs == ()
+@pytest.mark.parametrize("form", ["text", "markdown", "latex"])
+def test_nothing_is_above_where_nothing_was_given(form: str, folder: Path, ran: Ran) -> None:
+    words = ["report", str(folder), "--format", form]
+    plain = ran(words).out
+    first, *_ = plain.splitlines()
+    assert first.strip()
+    assert ran([*words, "--note", " \n\n "]).out == plain
+    assert 'class="note"' not in page_of(folder, "--note", " \n\n ")
 
 
-def test_many_ratios_are_one_table_and_few_are_sentences() -> None:
+def test_many_ratios_are_one_table_and_few_are_sentences(reported: Reported) -> None:
     many = [
         rate(name, base * cores, cores, 1000) for name, base in (("a", 1e5), ("b", 2e5), ("c", 3e5)) for cores in (1, 2)
     ]
-    said = answers(many)
-    table = ratio_table(tabled_of(said))
-    assert table is not None
-    assert {row[0] for row in table.rows} == {"a", "b", "c"}
-    assert len(table.head) == len(table.rows[0])
-    assert not any(one.leads for one in tabled_of(said))
-    assert ratio_table(tabled_of(answers(many[:2]))) is None
+    page = reported(*many, html=True)
+    ((head, *rows),) = tables_of(page, "Ratios")
+    assert {row[0] for row in rows} == {"a", "b", "c"}
+    assert {len(row) for row in (head, *rows)} == {2}
+    # What a table says, no sentence says; what leads, no table says.
+    assert "2 cores instead of 1" in head[1]
+    assert "2 cores instead of 1" not in page.partition('<section id="results">')[0].replace(head[1], "")
+    (leading,) = re.findall('<li class="[^"]* lead">(.*)', page)
+    assert "c opens most connections" in leading
+    few = reported(*many[:4], html=True)
+    assert tables_of(few, "Ratios") == []
+    (sentence,) = (line for line in lines_of(few) if line.startswith("With 2 cores instead of 1"))
+    assert "a reaches 1.98 times" in sentence
+    assert "b 1.95 times" in sentence
 
 
-def test_a_single_gateway_is_drawn_next_to_the_limit_of_the_tester() -> None:
+def test_a_single_gateway_is_drawn_next_to_the_limit_of_the_tester(reported: Reported) -> None:
     def bars(*results: Result) -> list[str]:
-        (group,) = question_figures(results, [()] * len(results), looks_of(results, []))
-        rows = json.loads(json.dumps(group.figures[0].spec))["layer"][0]["data"]["values"]
-        return [row["name"].split("|")[0] for row in rows]
+        drawing = reported(*results, html=True).partition("<svg")[2].partition("</svg>")[0]
+        return re.findall(r"<tspan[^>]*>([^<]*)<", drawing)[::2]
 
     limit = {"tester_highest_phase1_rate": 4e5, "directions": "both"}
     one = made([1e5], metric="connection-rate", unit="connections/s", parameters={"gateway": "x", **limit})

@@ -3,68 +3,58 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from tests.simulated_lab import measure
+from tests.unit.conftest import Reported
 from tests.unit.golden import Golden
-from tests.unit.made_results import grouped, made
+from tests.unit.made_results import made
+from tests.unit.pages import tables_of, words_of
+from tests.unit.simulated import Gateway
 
-from natgauge.analysis.scalability import of_forwarding
-from natgauge.comparisons.compare import log_notes
-from natgauge.measurements.making import make
-from natgauge.notes import Note
-from natgauge.procedures.kit.result.results import Measurement, make_result
-from natgauge.records.measurement import Result
-from natgauge.reports.answers import answers
-from natgauge.reports.html.references import limit_of
-from natgauge.reports.rows import own_share
-from natgauge.reports.text import table, verdict
-from natgauge.words import Verdict
+from natgauge import Result
 
-TOPS = {"tester_highest_phase1_rate": 5e6, "tester_highest_phase2_rate": 6.5e6, "sender_cores": 1}
+#: The tester's highest rate in frames/s in all directions together.
+TOP = 6.5e6
+TOPS = {"tester_highest_phase1_rate": 5e6, "tester_highest_phase2_rate": TOP, "sender_cores": 1}
+OWN = "tester's own work in the rate"
 
 
-def result(metric: str, unit: str, value: float, total: float | None = None, **given: Any) -> Result:
-    figures = {} if total is None else {"frames_per_second_total": total}
-    one = Measurement(value, value, "device", {Verdict.PASS: 1, Verdict.INVALID: 0}, figures=figures)
-    return make(make_result(metric, unit, {}, [one, one]), grouped({"placement": "shared", **TOPS, **given}))
+def cells(name: str, said: Any) -> list[Any]:
+    """A row of a report; empty where no result has a value."""
+    return next((row["cells"] for row in said["table"]["rows"] if row["row"] == name), [])
+
+
+def doubts(said: Any) -> dict[str, str]:
+    return {one["word"]: one["text"] for one in said["doubts"]}
 
 
 @pytest.mark.parametrize(
-    ("metric", "unit", "value", "total"),
+    ("metric", "ways", "truth"),
     [
-        ("throughput", "frames/s", 360_000.0, 720_000.0),
-        ("throughput", "frames/s", 1_675_471.0, 1_675_471.0),
-        ("connection-rate", "connections/s", 500_000.0, None),
+        ("throughput", "both", {"forwards": 360_000.0}),
+        ("throughput", "up", {"forwards": 1_675_471.0}),
+        ("connection-rate", None, {"establishes": 500_000.0}),
     ],
 )
 def test_a_shared_rate_says_what_of_it_is_the_testers_own_work(
-    metric: str, unit: str, value: float, total: float | None, golden: Golden
+    metric: str, ways: str | None, truth: dict[str, float], golden: Golden, reported: Reported
 ) -> None:
-    found = result(metric, unit, value, total)
-    golden(next(note.text for note in found.notes if note.word == "tester"))
-    golden(verdict(found, brief=True))
-    assert "own work" in table([found])
+    gateway = Gateway(placement="shared", ceiling=TOP, **truth)  # type: ignore[arg-type] # rates by their names
+    measured = measure(metric, gateway, connections=100_000, **({} if ways is None else {"directions": ways}))
+    (note,) = (note for note in measured.document["notes"] if note["word"] == "tester")
+    assert note["value"] == pytest.approx(measured.median * (2 if ways == "both" else 1) / TOP)
+    assert cells(OWN, reported(measured.result)) == [pytest.approx(100 * note["value"])]
+    golden([note["text"], *re.findall(r"\(the tester's own work.*?\)", measured.said)])
 
 
-def log_notes_of(result: Result) -> list[str]:
-    return [note.text for note in result.notes if note.word == "device" and "write the log" in note.text]
-
-
-def test_a_shared_figure_says_that_it_leaves_out_what_writes_the_log() -> None:
-    """The programs have every core in this placement, and the rate was said to be that of one."""
-    way: dict[str, Any] = {"logging": "conntrack-events", "log_tolerance": 0.0}
-    (text,) = log_notes_of(result("connection-rate", "connections/s", 500_000.0, **way))
-    assert text.startswith("placement shared: programs that write the log (conntrack-events) run on any core")
-    assert log_notes_of(result("connection-rate", "connections/s", 500_000.0)) == []
-    assert log_notes_of(result("connection-rate", "connections/s", 500_000.0, **way, placement="isolated")) == []
-
-
-def test_a_comparison_names_the_gateways_whose_logs_cost_more_than_it_says() -> None:
-    plain, logged = grouped({"placement": "shared"}), grouped({"placement": "shared", "logging": "nflog-ulogd"})
-    (note,) = log_notes({"nat": plain, "nat:log": logged, "nat again": plain})
-    assert note.text.startswith("nat:log: placement shared: programs that write the log (nflog-ulogd)")
-    assert log_notes({"nat:log": logged, "nat": plain, "again": logged}) == [Note("device", note.text)]
+def test_the_testers_work_is_that_of_the_frames_of_the_rate(reported: Reported) -> None:
+    """The tester opens connections at another highest rate than it sends frames."""
+    opened = made([500_000.0] * 2, metric="connection-rate", unit="connections/s", parameters=TOPS)
+    sent = made([360_000.0] * 2, figures={"frames_per_second_total": 720_000.0}, parameters=TOPS)
+    assert cells(OWN, reported(opened, sent)) == pytest.approx([10.0, 100 * 720_000 / TOP])
 
 
 @pytest.mark.parametrize(
@@ -75,27 +65,37 @@ def test_a_comparison_names_the_gateways_whose_logs_cost_more_than_it_says() -> 
         ("expiry", {}),
     ],
 )
-def test_nothing_is_said_where_the_testers_work_is_elsewhere_or_not_known(metric: str, given: dict[str, Any]) -> None:
-    found = result(metric, "connections/s", 500_000.0, **given)
-    assert "own work" not in verdict(found)
+def test_nothing_is_said_where_the_testers_work_is_elsewhere_or_not_known(
+    metric: str, given: dict[str, Any], reported: Reported
+) -> None:
+    found = made([500_000.0] * 2, metric=metric, unit="connections/s", parameters={**TOPS, **given})
+    assert cells("metric", reported(found)) == [metric]
+    assert cells(OWN, reported(found)) == []
+    assert "own work" not in reported(found, html=True)
+
+
+def test_a_rate_of_a_device_with_cores_of_its_own_has_no_note_on_the_testers_work() -> None:
+    measured = measure("connection-rate", Gateway(establishes=500_000.0, ceiling=TOP), connections=100_000)
+    assert measured.document["parameters"]["place"]["tester_highest_phase1_rate"] == TOP
+    assert "tester" not in measured.words()
+    assert "own work" not in measured.said
 
 
 @pytest.mark.parametrize(
     ("placement", "rate", "bound"), [("shared", 560.0, "<="), ("isolated", 560.0, ""), ("shared", 1300.0, ">=")]
 )
 def test_a_share_of_forwarding_that_contains_the_testers_work_is_a_bound(
-    placement: str, rate: float, bound: str, golden: Golden
+    placement: str, rate: float, bound: str, golden: Golden, reported: Reported
 ) -> None:
     """0.56 of plain forwarding was told as exact, where the device's own frames cost 2.5 times as much."""
     forwarding, nat = (
         made([value] * 4, parameters={"gateway": gateway, "kind": kind, "placement": placement})
         for gateway, kind, value in (("linux-ipv4", "routing", 1000.0), ("nat", "nat44", rate))
     )
-    share = of_forwarding(nat, [forwarding, nat])
-    assert share.value == pytest.approx(rate / 10)
-    assert share.bound == bound
-    told = " ".join(sentence.text for sentence in answers([forwarding, nat]))
-    golden(told)
+    said = reported(forwarding, nat)
+    value = pytest.approx(rate / 10)
+    assert cells("share of plain forwarding", said) == [None, {"bound": bound, "value": value} if bound else value]
+    golden(" ".join(one["text"] for one in said["answers"]))
 
 
 #: As many openings as frames of one direction: of 3 frames, two are over open connections.
@@ -105,56 +105,64 @@ MIXED = {"frames_per_second_total": 2e6, "connections_per_second": 1e6}
 def mixed(
     metric: str = "mixed-load", figures: dict[str, float] = MIXED, unit: str = "frames/s", **given: Any
 ) -> Result:
-    one = Measurement(1e6, 1.01e6, "device", {Verdict.PASS: 1, Verdict.INVALID: 0}, figures=figures)
-    return make(make_result(metric, unit, {}, [one, one]), grouped({**TOPS, **given}))
+    return made([1e6] * 2, metric=metric, unit=unit, figures=figures, parameters={**TOPS, **given})
 
 
-def noted(result: Result, word: str) -> float | None:
-    return next((note.value for note in (*result.notes, *result.doubts) if note.word == word), None)
-
-
-def test_the_testers_work_for_openings_is_in_a_rate_of_frames_beside_them() -> None:
+def test_the_testers_work_for_openings_is_in_a_rate_of_frames_beside_them(reported: Reported) -> None:
     """A third of the frames was left out, and so was a third of the tester's work."""
-    result = mixed(placement="shared")
-    assert noted(result, "tester") == pytest.approx(3e6 / 6.5e6)
-    assert own_share(result) == pytest.approx(3e6 / 6.5e6)
+    assert cells(OWN, reported(mixed(placement="shared"))) == [pytest.approx(100 * 3e6 / TOP)]
+    gateway = Gateway(placement="shared", ceiling=TOP, forwards=1e6, establishes=1e6)
+    measured = measure("mixed-load", gateway, connections=100_000)
+    frames, openings = (measured.figure(name) for name in MIXED)
+    assert openings > 0
+    (note,) = (note for note in measured.document["notes"] if note["word"] == "tester")
+    assert note["value"] == pytest.approx((frames + openings) / TOP)
 
 
 @pytest.mark.parametrize(
-    ("figures", "transport", "frames"),
-    [(MIXED, "udp", 3e6), ({**MIXED, "flood_per_second": 5e5}, "udp", 3.5e6), (MIXED, "tcp", 8e6)],
+    ("figures", "transport", "frames", "share"),
+    [
+        (MIXED, "udp", "3 x 100 ns", "7.50 %"),
+        ({**MIXED, "flood_per_second": 5e5}, "udp", "3.5 x 100 ns", "8.75 %"),
+        (MIXED, "tcp", "8 x 100 ns", "20 %"),
+    ],
 )
 def test_the_receivers_run_for_each_frame_that_opens_or_closes_a_connection_too(
-    figures: dict[str, float], transport: str, frames: float
+    figures: dict[str, float], transport: str, frames: str, share: str, reported: Reported
 ) -> None:
     given: dict[str, Any] = {"placement": "isolated", "device_cores": 4, "receiver_ns": 100.0, "transport": transport}
-    result = mixed("subscribers", figures, "subscribers", **given)
-    assert noted(result, "tester on device cores") == pytest.approx(100e-9 * frames / 4)
+    text = doubts(reported(mixed("subscribers", figures, "subscribers", **given)))["tester on device cores"]
+    assert f"{frames} of 4,000 ns a subscriber: that alone makes the rate {share} too low" in text
 
 
-def test_a_load_near_the_highest_that_was_tried_is_so_with_its_openings(golden: Golden) -> None:
+def test_a_load_near_the_highest_that_was_tried_is_so_with_its_openings(golden: Golden, reported: Reported) -> None:
     tops: dict[str, Any] = {
         "tester_highest_phase1_rate": None,
         "tester_highest_phase2_rate": None,
         "search_top_phase2_rate": 3.2e6,
     }
-    result = mixed(placement="external", **tops)
-    golden([str(doubt) for doubt in result.doubts if doubt.word == "tester unknown"])
+    golden(doubts(reported(mixed(placement="external", lab_kind="wire", **tops)))["tester unknown"])
 
 
+@pytest.mark.parametrize("directions", ["both", None])
 @pytest.mark.parametrize(
     ("figures", "given", "limit"),
     [
-        ({"frames_per_second_total": 2e6}, {}, 3.25e6),
-        (MIXED, {}, 6.5e6 / 3),
-        (MIXED, {"new_rate": 1e6}, 5.5e6 / 2),
-        ({**MIXED, "flood_per_second": 5e5}, {}, 2e6),
+        # Half of the most frames in each direction.
+        ({"frames_per_second_total": 2e6}, {}, "3.25 M"),
+        # A third of them, beside as many openings.
+        (MIXED, {}, "2.17 M"),
+        (MIXED, {"new_rate": 1e6}, "2.75 M"),
+        ({**MIXED, "flood_per_second": 5e5}, {}, "2 M"),
     ],
 )
 def test_the_testers_limit_of_a_mixed_load_is_where_all_its_frames_are_the_testers_most(
-    figures: dict[str, float], given: dict[str, Any], limit: float
+    figures: dict[str, float], given: dict[str, Any], limit: str, directions: str | None, reported: Reported
 ) -> None:
-    drawn = limit_of(mixed(figures=figures, directions="both", **given))
-    assert drawn is not None
-    assert drawn.value == pytest.approx(limit)
-    assert limit_of(mixed(figures=figures, **given)) == drawn
+    page = reported(mixed(figures=figures, directions=directions, **given), html=True)
+    (drawn, *_) = (rows for rows in tables_of(page, f"Data of {MIXED_LOAD}"))
+    assert dict(zip(*([*map(words_of, row)] for row in drawn), strict=True))["tester's own limit"] == limit
+
+
+#: Title of the figure.
+MIXED_LOAD = "Mixed load (frames/s in each direction)"

@@ -40,6 +40,11 @@ from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.words import Verdict
 
 
+def test_every_metric_says_what_its_value_is() -> None:
+    """The first line of `enumeration-orders` was "x: enumeration-orders 95.2%"."""
+    assert [one.metric for one in procedures().values() if not one.declared.does] == []
+
+
 def test_each_declared_metric_has_a_procedure_and_none_was_lost() -> None:
     assert set(procedures()) == set(metrics())
     assert len(procedures()) >= 18

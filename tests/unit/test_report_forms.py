@@ -6,30 +6,31 @@ from __future__ import annotations
 import csv
 import html
 import io
+import itertools
 import json
 import re
+import statistics
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
+from tests.simulated_lab import measure
+from tests.unit.conftest import Ran, Reported
 from tests.unit.golden import Golden
+from tests.unit.made_comparisons import compared, estimate
 from tests.unit.made_corpus import by_rates
-from tests.unit.made_results import grouped, keep, kept, made
+from tests.unit.made_results import kept, made
+from tests.unit.pages import lines_of
+from tests.unit.simulated import Gateway
 
+from natgauge import Result
 from natgauge.cli import run
-from natgauge.known_doubts import known, known_doubts
-from natgauge.measurements.making import make
-from natgauge.procedures.kit.result.results import Measurement, make_result
-from natgauge.records.measurement import Result
-from natgauge.records.store import Store
-from natgauge.reports import csv_table, draft, latex, markdown, text
-from natgauge.reports.answers import answers
-from natgauge.reports.pivot import of_metrics
-from natgauge.reports.sheet import lines_of, sheet
-from natgauge.stored.find_results import find
 
 FIGURES = ("typical_latency_us", "worst_case_latency_us")
+#: Words with which each form has all rows.
+WHOLE = {"text": ("-v",), "markdown": ("-v",), "latex": ("-v",), "csv": (), "draft": ()}
 DOUBTS = [{"word": "single repetition", "text": "one"}, {"word": "wide spread", "text": "wide"}]
 
 
@@ -48,55 +49,113 @@ def results(number: int, **parameters: Any) -> list[Result]:
 
 
 def folder(path: Path, result: Result) -> Path:
-    Store(path).write_summary(result.document())
+    """A results folder of this name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (own,) = kept(path.with_name(f"{path.name}-made"), result).iterdir()
+    own.rename(path)
+    path.with_name(f"{path.name}-made").rmdir()
     return path
 
 
+@pytest.fixture
+def said(tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Report results in a form, on a wide terminal."""
+    monkeypatch.setenv("COLUMNS", "400")
+    numbers = itertools.count()
+
+    def of(form: str, *results: Result, words: tuple[str, ...] = ()) -> str:
+        place = tmp_path / f"said-{next(numbers)}"
+        folders = [str(kept(place / str(at), one)) for at, one in enumerate(results)]
+        text: str = ran(["report", *folders, "--format", form, *words]).out
+        return text
+
+    return of
+
+
+def table_of(text: str) -> list[list[str]]:
+    """The rows of cells of the only table of a text."""
+    _, _, table = text.partition("\n\n")
+    return [re.split(" {2,}", line.strip()) for line in table.partition("\n\n")[0].splitlines()]
+
+
 @pytest.mark.parametrize("number", [1, 2, 3, 7])
-def test_no_line_of_a_draft_is_longer_than_it_allows(number: int) -> None:
-    lines = draft.render(sheet(results(number))).splitlines()
+def test_no_line_of_a_draft_is_longer_than_it_allows(number: int, said: Callable[..., str]) -> None:
+    lines = said("draft", *results(number)).splitlines()
     assert max(map(len, lines)) <= 72
     assert [line for line in lines if line != line.rstrip()] == []
 
 
-def test_every_form_has_delays_with_and_without_the_frames_that_were_due_in_stalls(golden: Golden) -> None:
-    figures = {"worst_case_latency_us": 25_017.0, "worst_case_latency_without_stalls_us": 11.25}
-    shown = [made([10.0], metric="latency", unit="us", figures=figures)]
-    plain = "\n".join(" ".join((line.heading, *line.cells)) for line in lines_of(shown))
-    for form in (plain, markdown.render(sheet(shown)), latex.render(sheet(shown)), csv_table.table(shown)):
-        said = re.sub(r"[,\\]|\.0$", "", form)
-        golden(said)
-        assert "25.0 k" in said or "25017" in said
-        assert "11.2" in said
-    assert "stalls" not in markdown.render(sheet([made([1.0])]))
+@pytest.mark.parametrize("form", ["text", "markdown", "latex", "csv"])
+def test_every_form_has_delays_with_and_without_the_frames_that_were_due_in_stalls(
+    form: str, golden: Golden, said: Callable[..., str]
+) -> None:
+    figures = {
+        "typical_latency_us": 10.0,
+        "worst_case_latency_us": 25_017.0,
+        "worst_case_latency_without_stalls_us": 11.25,
+    }
+    found = said(form, made([10.0], metric="latency", unit="us", figures=figures), words=WHOLE[form])
+    if form == "csv":
+        (row,) = csv.DictReader(io.StringIO(found))
+        found = "\n".join(f"{name}: {cell}" for name, cell in row.items() if cell)
+    (worst, without) = (line for line in found.splitlines() if "worst case latency" in line)
+    golden([worst, without])
+    assert "25.0 k" in worst or "25017" in worst
+    assert "11.2" in without
+    if form != "csv":
+        assert "stalls" not in said(form, made([1.0]), words=WHOLE[form])
 
 
-def test_every_form_has_the_medians_of_both_latencies(golden: Golden) -> None:
+def test_every_form_has_the_medians_of_both_latencies(
+    golden: Golden, said: Callable[..., str], reported: Reported
+) -> None:
     """RFC 8219 section 7.2: both are medians over all repetitions; that of one repetition is another figure."""
-    each = [(10.0, 80.0), (12.0, 33.0), (11.0, 25.0)]
-    measured = make_result(
-        "latency", "us", {"repeat": 3},
-        [
-            Measurement(typical, None, "device", {}, figures=dict(zip(FIGURES, (typical, worst), strict=True)))
-            for typical, worst in each
-        ],
-    )  # fmt: skip
-    result = make(measured, grouped({"gateway": "x"}))
-    golden(text.verdict(result))
-    for form in (text, markdown, latex, draft):
-        (line,) = (line for line in form.render(sheet([result])).splitlines() if "worst case latency" in line)
+    each = {"typical_latency_us": [10.0, 12.0, 11.0], "worst_case_latency_us": [80.0, 33.0, 25.0]}
+    result = made([10.0, 12.0, 11.0], metric="latency", unit="us", figures=each)
+    for form in ("text", "markdown", "latex", "draft"):
+        (line,) = (
+            line
+            for line in said(form, result, words=WHOLE[form]).splitlines()
+            if line.strip("| ").startswith("worst case latency")
+        )
         assert re.findall(r"\b\d+\b", line) == ["33", "25", "80"]
-    columns = dict(zip(*csv.reader(io.StringIO(csv_table.table([result]))), strict=True))
+    columns = dict(zip(*csv.reader(io.StringIO(said("csv", result))), strict=True))
     assert columns["worst case latency (us)"] == "33.0"
     assert columns["worst case latency, minimum (us)"] == "25.0"
     assert columns["worst case latency, maximum (us)"] == "80.0"
+    golden(lines_of(evidence_of(reported(result, html=True))))
 
 
-def test_a_single_repetition_is_not_called_a_median(golden: Golden) -> None:
+def test_both_latencies_are_medians_of_those_of_the_repetitions() -> None:
+    turns = itertools.count(1)
+
+    def slower(gateway: Gateway, _plan: object) -> None:
+        gateway.delays = [next(turns) * part * 1e-6 for part in range(1, 1001)]
+
+    measured = measure("latency", Gateway(becomes=slower), repeat=3, connections=1000)
+    for name in FIGURES:
+        each = [one["figures"][name] for one in measured.repetitions]
+        figure = measured.document["figures"][name]
+        assert len(set(each)) > 1
+        assert [figure[end] for end in ("median", "minimum", "maximum")] == [
+            statistics.median(each),
+            min(each),
+            max(each),
+        ]
+
+
+def test_a_single_repetition_is_not_called_a_median(golden: Golden, reported: Reported) -> None:
     figures = dict(zip(FIGURES, (10.0, 25.0), strict=True))
-    said = text.verdict(made([10.0], metric="latency", unit="us", figures=figures))
-    golden(said)
-    assert "RFC 1242" not in text.verdict(made([10.0]))
+    shown = made([10.0], metric="latency", unit="us", figures=figures)
+    golden(lines_of(evidence_of(reported(shown, html=True))))
+    assert "RFC 1242" not in evidence_of(reported(made([10.0]), html=True))
+
+
+def evidence_of(page: str) -> str:
+    """What a page says of its only result."""
+    evidence = page.partition('id="result-1">')[2]
+    assert evidence
+    return evidence.partition("<p>The folder holds no trials")[0]
 
 
 def rows_of_draft(found: str) -> list[list[list[str]]]:
@@ -118,15 +177,17 @@ def rows_of_draft(found: str) -> list[list[list[str]]]:
 
 
 @pytest.mark.parametrize(("number", "least"), [(1, 1), (7, 2)])
-def test_a_draft_has_every_cell_of_the_text_whole(number: int, least: int) -> None:
+def test_a_draft_has_every_cell_of_the_text_whole(number: int, least: int, said: Callable[..., str]) -> None:
     shown = [*results(number - 1), made([1.0], parameters={"gateway": "a" * 90, "version": ["x 1", "y 2"]})]
-    tables = rows_of_draft(draft.render(sheet(shown)))
+    draft = said("draft", *shown)
+    tables = rows_of_draft(draft)
     assert len(tables) >= least
-    wanted = [[cell.replace(" ", "") for cell in (line.heading, *line.cells)] for line in lines_of(shown)]
+    wanted = [[cell.replace(" ", "") for cell in row] for row in cells_of("markdown", said("markdown", *shown))]
+    assert len(wanted) > 10
     assert all([row[0] for row in rows] == [row[0] for row in wanted] for rows in tables)
     columns = [column for rows in tables for column in list(zip(*rows, strict=True))[1:]]
     assert columns == list(zip(*wanted, strict=True))[1:]
-    assert max(map(len, draft.render(sheet(shown)).splitlines())) <= 72
+    assert max(map(len, draft.splitlines())) <= 72
 
 
 def cells_of(form: str, found: str) -> list[list[str]]:
@@ -138,56 +199,66 @@ def cells_of(form: str, found: str) -> list[list[str]]:
     return [[re.sub(r"\\(.)", r"\1", cell) for cell in line.removesuffix(r" \\").split(" & ")] for line in lines]
 
 
+def in_latex(text: str) -> str:
+    """A text with the marks of LaTeX for what is no letter in it."""
+    return text.replace("%", r"\%").replace("±", r"$\pm$")
+
+
 @pytest.mark.parametrize(("last", "gaps"), [({"placement": "isolated"}, (1, 0)), ({}, (0, 1))])
 def test_a_paper_has_what_its_comparisons_leave_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], last: dict[str, Any], gaps: tuple[int, int]
+    last: dict[str, Any], gaps: tuple[int, int], said: Callable[..., str], reported: Reported
 ) -> None:
     """Seen: the order of gateways under different conditions, without a word on these."""
     shared = {"kind": "nat44", "placement": "shared"}
     every = [("a", shared), *([] if last else [("b", shared)]), ("c", {"frame_size": 1518, **shared, **last})]
-    results = [
+    shown = [
         made([3e5 + at] * 6, parameters={"gateway": gateway, **given}) for at, (gateway, given) in enumerate(every)
     ]
-    said = answers(results)
-    assert (sum(bool(one.unlike) for one in said), sum(one.is_gap for one in said)) == gaps
-    for result in results:
-        (tmp_path / result.gateway).mkdir()
-        folder(tmp_path / result.gateway, result)
-    assert run(["report", "--format", "latex", str(tmp_path)]) == 0
-    found = capsys.readouterr().out
-    for one in said:
-        is_kept = one.certainty is not None or bool(one.unlike) or one.is_gap
-        assert (latex.plain(one.text) in found) is is_kept
+    answers = reported(*shown)["answers"]
+    unlike, left_out = (
+        [one["text"] for one in answers if one["text"].startswith(begin)]
+        for begin in ("Under different conditions", "Not compared with the others")
+    )
+    assert (len(unlike), len(left_out)) == gaps
+    found = said("latex", *shown)
+    for one in answers:
+        is_kept = one["certainty"] is not None or one["text"] in (*unlike, *left_out)
+        assert (in_latex(one["text"]) in found) is is_kept
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex"])
-def test_each_form_has_the_rows_of_the_text(form: str) -> None:
+def test_each_form_has_the_rows_of_the_text(form: str, said: Callable[..., str]) -> None:
     shown = results(2)
-    view = {"markdown": markdown, "latex": latex}[form]
-    found = view.render(sheet(shown))
-    units = {line.heading: f" ({line.unit})" for line in lines_of(shown) if line.unit and form == "latex"}
+    rows = table_of(said("text", *shown, words=("-v",)))
+    assert rows[0] == ["gateway", "gateway-0", "gateway-1"]
+    assert len(rows) > 10
+    units = {"median", "1st percentile", "99th percentile", "mean", "standard deviation"} if form == "latex" else set()
+    found = said(form, *shown, words=("-v",))
     assert cells_of(form, found) == [
-        [f"{line.heading}{units.get(line.heading, '')}", *line.cells] for line in lines_of(shown)
+        [f"{heading} (connections/s)" if heading in units else heading, *cells] for heading, *cells in rows
     ]
-    assert ("median" in units) == (form == "latex")
-    whole = sheet(shown)
-    for sentence in whole.below if form == "markdown" else (*(whole.in_paper or ()), *whole.notes):
-        assert sentence in re.sub(r"\\(.)", r"\1", found)
+    # Below it each doubt is, too; in a paper in words of its own.
+    below = found.partition({"markdown": "| doubts |", "latex": r"\end{tabular}"}[form])[2]
+    assert ("or two by more than their searches' errors" in below) is (form == "latex")
+    assert ("wide spread" in below) is (form == "markdown")
 
 
-def test_markdown_is_read_by_others_as_the_same_cells_and_notes() -> None:
-    shown = results(2, version=["x | y", "*z* <b> `c`"])
-    page = MarkdownIt("commonmark").enable("table").render(markdown.render(sheet(shown)))
+def test_markdown_is_read_by_others_as_the_same_cells_and_notes(said: Callable[..., str]) -> None:
+    shown = results(2, version=["x | y", "*z* <b> `c`"], title="*t* | <u>")
+    page = MarkdownIt("commonmark").enable("table").render(said("markdown", *shown, words=("-v",)))
     cells = [html.unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", page)]
-    assert cells == [cell for line in lines_of(shown) for cell in (line.heading, *line.cells)]
-    assert [html.unescape(note) for note in re.findall(r"<li>(.*?)</li>", page)] == [*sheet(shown).below]
+    text = said("text", *shown, words=("-v",))
+    assert cells == [cell for row in table_of(text) for cell in row]
+    notes = [html.unescape(note) for note in re.findall(r"<li>(.*?)</li>", page.partition("</table>")[2])]
+    assert len(notes) >= 2
+    assert notes == [line for line in text.splitlines() if line in notes]
 
 
 def test_a_table_of_a_paper_floats_with_caption_machine_and_label(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = {"profile": "quick", "error": "10%"}
-    where = folder(tmp_path, *results(1, cpu="EPYC 9_4", kernel="6.1", begun=[1_795_696_870.0], **settings))
+    where = folder(tmp_path / "one", *results(1, cpu="EPYC 9_4", kernel="6.1", begun=[1_795_696_870.0], **settings))
     for words, title in (
         ([], "New connections per second, each with a reply (RFC 9693 section 4.6) of gateway-0, in connections/s"),
         (["--title", "50 % & ½ ± 1."], r"50 \% \& ½ $\pm$ 1"),
@@ -216,10 +287,8 @@ def test_a_table_of_a_paper_has_a_median_for_each_result_and_every_row_only_by_v
     """Seen: 50 rows for six figures, whose ranges were others than those of the figure beside it."""
     for number in range(6):
         gateway, connections = f"g{number % 2}", 10 ** (number // 2)
-        folder(tmp_path, *results(1, gateway=gateway, connections=connections, destination_port_count=connections))
-        (tmp_path / "summary.json").rename(tmp_path / f"{number}.json")
-        (tmp_path / f"r{number}").mkdir()
-        (tmp_path / f"{number}.json").rename(tmp_path / f"r{number}" / "summary.json")
+        (one,) = results(1, gateway=gateway, connections=connections, destination_port_count=connections)
+        folder(tmp_path / f"r{number}", one)
     said = {"of runs": "rackets are the range of the repetitions", "of values": "are of the measured values alone"}
 
     def shown(*words: str) -> tuple[list[list[str]], set[str]]:
@@ -257,9 +326,7 @@ def rates_of(tmp_path: Path, **changed: Any) -> Path:
         values = [rate * part for part in (0.99, 1.0, 1.01, 1.0)]
         own = {"metric": "connection-rate", "unit": "connections/s", **changed}
         result = made(values, parameters=parameters, **own)
-        result_folder = tmp_path / f"{gateway}-{connections}"
-        result_folder.mkdir(parents=True)
-        folder(result_folder, result)
+        folder(tmp_path / f"{gateway}-{connections}", result)
     return tmp_path
 
 
@@ -289,11 +356,16 @@ def test_a_table_of_a_paper_has_a_note_for_each_mark_and_no_other_one(
     words = {"queues": "answer", "wide spread": "interval", "disturbed trials": "information"}
     doubts = [{"word": word, "text": "x", "grade": grade} for word, grade in words.items()]
     where = rates_of(tmp_path, doubts=doubts)
+    words_of_paper = {
+        "queues": "frames waiting in queues may have raised the rate",
+        "wide spread": r"repetitions differ by more than 5 \% of their median",
+        "disturbed trials": "the machine disturbed trials",
+    }
     for more, said in (([], {"queues"}), (["-v"], set(words))):
         assert run(["report", "--format", "latex", "--against", "connections", str(where), *more]) == 0
         found = capsys.readouterr().out
         notes = [line for line in found.splitlines() if line.startswith(r"\par{\footnotesize")]
-        assert {word for word in words if any(latex.plain(known(word).plainly) in note for note in notes)} == said
+        assert {word for word, plainly in words_of_paper.items() if any(plainly in note for note in notes)} == said
         assert more or len(notes) == 1
         # The same mark and the same bound in both tables.
         medians = [row for row in cells_of("latex", found) if "median" in row[0] and "previous" not in row[0]]
@@ -301,12 +373,13 @@ def test_a_table_of_a_paper_has_a_note_for_each_mark_and_no_other_one(
         assert all(", at most " in cell and "textdagger" in cell for row in medians for cell in row[1:]), medians
 
 
-def test_in_a_full_table_no_sign_has_another_meaning_than_in_a_short_one() -> None:
+def test_in_a_full_table_no_sign_has_another_meaning_than_in_a_short_one(said: Callable[..., str]) -> None:
     """Seen: "±" was where another run is expected, and with -v the opposite."""
     times = {"octets_per_connection": [383.9, 384.0, 384.1]}
-    series = [made([1e5, 1.1e5, 1.2e5], metric="connection-rate", unit="connections/s", figures=times)]
-    assert not [cell for line in lines_of(series) for cell in line.cells if "±" in cell]
-    assert "±" in of_metrics(series).lines[1].cells[0]
+    series = made([1e5, 1.1e5, 1.2e5], metric="connection-rate", unit="connections/s", figures=times)
+    short, full = (cells_of("latex", said("latex", series, words=words)) for words in ((), ("-v",)))
+    assert "pm" in short[1][1]
+    assert not [cell for row in full for cell in row if "pm" in cell]
 
 
 def test_tables_of_one_paper_have_labels_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -317,7 +390,6 @@ def test_tables_of_one_paper_have_labels_of_their_own(tmp_path: Path, capsys: py
         document = json.loads(path.read_text())
         # One with the same beginning would be a copy.
         path.write_text(json.dumps({**document, "began": document["began"] + number}))
-    (tmp_path / "measured").mkdir()
     folder(tmp_path / "measured", *results(1))
     for words, labels in (
         ([], None),
@@ -329,10 +401,14 @@ def test_tables_of_one_paper_have_labels_of_their_own(tmp_path: Path, capsys: py
         assert labels is None or found == labels
 
 
-def test_a_number_behind_a_label_is_not_that_of_another_title() -> None:
-    shown = sheet(results(1))
-    found = latex.document([latex.render(shown, title) for title in ("x", "x 2", "x", "x")])
-    assert re.findall(r"\\label\{(.*)\}", found) == ["tab:x", "tab:x-2", "tab:x-3", "tab:x-4"]
+def test_a_number_behind_a_label_is_not_that_of_another_title(tmp_path: Path, ran: Ran) -> None:
+    records = [
+        compared([estimate("nat")], baseline=baseline, began=1e9 + at)
+        for at, baseline in enumerate(("x", "x 2", "x", "x"))
+    ]
+    folders = [str(kept(tmp_path / str(at), record)) for at, record in enumerate(records)]
+    found = re.findall(r"\\label\{(.*)\}", ran(["report", *folders, "--format", "latex"]).out)
+    assert found == [f"tab:costs-of-nat-compared-with-{name}" for name in ("x", "x-2", "x-3", "x-4")]
 
 
 def doubted(gateway: str, median: float, *doubts: tuple[str, str, float | None]) -> Result:
@@ -341,70 +417,83 @@ def doubted(gateway: str, median: float, *doubts: tuple[str, str, float | None])
     return made(values, metric="connection-rate", unit="connections/s", doubts=named, parameters={"gateway": gateway})
 
 
-def test_below_a_table_of_a_paper_each_doubt_is_once_and_nothing_says_what_to_do() -> None:
+def test_below_a_table_of_a_paper_each_doubt_is_once_and_nothing_says_what_to_do(
+    golden: Golden, said: Callable[..., str]
+) -> None:
     """Seen: a paragraph for each repetition, each with what the person at the keyboard should do."""
-    shown = of_metrics(
-        [
-            doubted("x", 1e5, ("bucket", "takes 3,918 at once", 0.5), ("bucket", "takes 3,909 at once", 0.7)),
-            doubted(
-                "y", 2e5, ("loss at every rate", "800 frames were lost", None), ("undecided", "give more --time", None)
-            ),
-            doubted(
-                "z", 3e5, ("loss at every rate", "900 frames were lost", None), ("bucket", "takes 12 at once", 0.6)
-            ),
-            made([4e5], metric="connection-rate", unit="connections/s", parameters={"gateway": "w"}),
-        ]
-    )
-    found = latex.render(shown, "Rates")
-    below = found.partition(r"\end{tabular}")[2]
-    assert [below.count(known(word).plainly) for word in ("bucket", "loss at every rate", "undecided")] == [1, 1, 1]
-    assert not [word for word in ("bucket", "loss at every rate", "undecided") if f"{word} (" in below]
-    assert r"; too high by up to 50 to 70 \%)" in below
-    assert not [word for word in ("--", "-{}-", "Measure", "Use more", "Find") if word in below]
-    assert "Use more connections" in text.render(shown)
+    shown = [
+        doubted("x", 1e5, ("bucket", "takes 3,918 at once", 0.5), ("bucket", "takes 3,909 at once", 0.7)),
+        doubted(
+            "y", 2e5, ("loss at every rate", "800 frames were lost", None), ("undecided", "give more --time", None)
+        ),
+        doubted("z", 3e5, ("loss at every rate", "900 frames were lost", None), ("bucket", "takes 12 at once", 0.6)),
+        made([4e5], metric="connection-rate", unit="connections/s", parameters={"gateway": "w"}),
+    ]
+    found = said("latex", *shown)
+    below = [line for line in found.partition(r"\end{tabular}")[2].splitlines() if line.startswith(r"\par{")]
+    golden(below)
+    grave, _ = below
+    # Each with the gateways that have it, in words for readers.
+    assert [grave.count(names) for names in ("(x; z;", "(y; z)", "(y)")] == [1, 1, 1]
+    assert not [word for word in ("bucket", "loss at every rate", "undecided") if f"{word} (" in grave]
+    assert r"; too high by up to 50 to 70 \%)" in grave
+    assert not [word for word in ("--", "-{}-", "Measure", "Use more", "Find") if word in "".join(below)]
+    assert "Use more connections" in said("text", *shown, words=("--against", "metrics"))
     (caption,) = re.findall(r"^\\caption\{(.*)\}$", found, re.MULTILINE)
     assert "Brackets are the range of the repetitions, and" in caption
     assert "no confidence intervals" in caption
-    assert r"\textdagger{} may be another value (see below)." in caption
-    plainly = latex.render(of_metrics([made([4e5])]), "Rates")
-    assert r"\caption{Rates.}" in plainly
+    assert r"\textdagger{} may be another value" in caption
+    (plain,) = re.findall(
+        r"^\\caption\{(.*)\}$", said("latex", made([4e5] * 6), words=("--title", "Rates")), re.MULTILINE
+    )
+    assert plain.startswith("Rates. Measured on ")
+    assert plain.endswith("Software of x: x 1.")
 
 
-def test_options_and_upright_lines_are_no_dashes_in_latex() -> None:
-    assert latex.plain("--at-least 1 | -") == r"-{}-at-least 1 \textbar{} -"
+def test_options_and_upright_lines_are_no_dashes_in_latex(said: Callable[..., str]) -> None:
+    found = said("latex", made([1.0]), words=("--title", "--at-least 1 | -"))
+    assert r"\caption{-{}-at-least 1 \textbar{} -. " in found
 
 
-def test_marks_tell_the_grades_of_doubts_apart_and_are_explained_below() -> None:
+def test_marks_tell_the_grades_of_doubts_apart_and_are_explained_below(said: Callable[..., str]) -> None:
     grave = [{"word": "rare loss", "text": "rare"}]
     known = [{"word": "disturbed trials", "text": "a few"}]
-    shown = [made([1e5], metric=metric, doubts=doubts, parameters={"gateway": "x"}) for metric, doubts in (
-        ("throughput", grave), ("connection-rate", DOUBTS), ("frame-loss", known),
-    )]  # fmt: skip
-    matrix = of_metrics(shown)
-    assert [cell[-1] for cell in matrix.lines[1].cells] == ["†", "*", "k"]
-    assert [line.split()[0] for line in matrix.doubts] == ["†", "*", "*", "For"]
-    assert r"\textdagger{}" in latex.render(matrix)
+    every = (
+        ("throughput", "frames/s", 1e5, grave),
+        ("connection-rate", "connections/s", 1e5, DOUBTS),
+        ("frame-loss", "%", 10.0, known),
+    )
+    shown = [
+        made([value] * 6, metric=metric, unit=unit, doubts=doubts, parameters={"gateway": "x"})
+        for metric, unit, value, doubts in every
+    ]
+    matrix = said("text", *shown, words=("--against", "metrics"))
+    row = next(line for line in matrix.splitlines() if line.startswith("x "))
+    assert [cell[-1] for cell in re.split(" {2,}", row)[1:4]] == ["†", "*", "0"]
+    assert [line[0] for line in matrix.splitlines() if line.startswith(("†", "*", "For "))] == ["†", "*"]
+    assert r"\textdagger{}" in said("latex", *shown)
 
 
 @pytest.mark.parametrize("inner", ["", "results"])
-def test_a_folder_of_results_folders_is_as_good_as_each_of_them(inner: str, tmp_path: Path) -> None:
-    made_ones = results(3)
-    for number, one in enumerate(made_ones):
-        path = tmp_path / inner / f"cell-{number}"
-        path.mkdir(parents=True)
-        folder(path, one)
+def test_a_folder_of_results_folders_is_as_good_as_each_of_them(inner: str, tmp_path: Path, ran: Ran) -> None:
+    folders = [str(folder(tmp_path / inner / f"cell-{number}", one)) for number, one in enumerate(results(3))]
     (tmp_path / inner / "notes").mkdir()
-    found = find([tmp_path])
-    assert found.results == made_ones
-    assert [one.folder.name for one in found.stored] == ["cell-0", "cell-1", "cell-2"]
-    assert found.unended == ()
+    each, whole = (ran(["report", *places, "--format", "json"]) for places in (folders, [str(tmp_path)]))
+    assert whole == each
+    assert len(json.loads(whole.out)["table"]["columns"]) == 3
+    assert whole.err == ""
+
+
+def gateways_in(path: Path, ran: Ran) -> list[str]:
+    """The gateways of the results, in their order."""
+    rows = csv.DictReader(io.StringIO(ran(["report", "--format", "csv", str(path)]).out))
+    return [row["gateway"] for row in rows]
 
 
 def test_a_measurement_that_did_not_end_is_told_and_the_others_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
+    (tmp_path / "b").mkdir()
     folder(tmp_path / "a", results(1)[0])
     (tmp_path / "b" / "plan.json").write_text("{}")
     assert run(["report", "--format", "csv", str(tmp_path)]) == 0
@@ -419,28 +508,25 @@ def test_a_measurement_that_did_not_end_is_told_and_the_others_shown(
     assert "did not end" in line
 
 
-def test_campaigns_beside_single_measurements_are_found_in_one_folder(tmp_path: Path) -> None:
+def test_campaigns_beside_single_measurements_are_found_in_one_folder(tmp_path: Path, ran: Ran) -> None:
     one, other, third = results(3)
     for path, shown in (("a-single", one), ("b-campaign/results/x", other), ("b-campaign/results/y", third)):
-        (tmp_path / path).mkdir(parents=True)
         folder(tmp_path / path, shown)
     (tmp_path / "b-campaign" / "campaign.json").write_text("{}")
-    assert find([tmp_path]).results == [one, other, third]
-    assert find([tmp_path / "b-campaign"]).results == [other, third]
+    assert gateways_in(tmp_path, ran) == ["gateway-0", "gateway-1", "gateway-2"]
+    assert gateways_in(tmp_path / "b-campaign", ran) == ["gateway-1", "gateway-2"]
 
 
-def test_results_of_a_campaign_come_as_its_plan_has_them(tmp_path: Path) -> None:
+def test_results_of_a_campaign_come_as_its_plan_has_them(tmp_path: Path, ran: Ran) -> None:
     """By name, 100k and 10M come before 10k."""
     names = ["10k", "100k", "10M"]
-    shown = results(len(names))
-    for name, one in zip(names, shown, strict=True):
-        (tmp_path / "results" / f"{name}-throughput").mkdir(parents=True)
+    for name, one in zip(names, results(len(names)), strict=True):
         folder(tmp_path / "results" / f"{name}-throughput", one)
     cells = [{"name": name, "measurements": [{"name": "throughput"}]} for name in names]
     (tmp_path / "campaign.json").write_text(json.dumps({"cells": cells}))
-    assert find([tmp_path]).results == shown
+    assert gateways_in(tmp_path, ran) == ["gateway-0", "gateway-1", "gateway-2"]
     (tmp_path / "campaign.json").write_text("[")
-    assert find([tmp_path]).results == [shown[1], shown[2], shown[0]]
+    assert gateways_in(tmp_path, ran) == ["gateway-1", "gateway-2", "gateway-0"]
 
 
 def test_a_campaign_of_which_nothing_has_ended_is_refused_and_says_so(
@@ -453,18 +539,10 @@ def test_a_campaign_of_which_nothing_has_ended_is_refused_and_says_so(
     golden(line)
 
 
-def test_every_doubt_has_words_for_readers_of_a_paper() -> None:
-    for word, doubt in known_doubts().items():
-        assert doubt.plainly, word
-        assert not [part for part in ("--", "natgauge") if part in doubt.plainly], word
-        assert len(doubt.plainly.split()) <= 18, word
-
-
 @pytest.fixture
 def two_results(tmp_path: Path) -> Path:
     for gateway, rate in (("a", 123_456.789), ("b", 2e5)):
-        result = made([rate, rate * 1.01], parameters={"gateway": gateway, "directions": "both"})
-        keep(Store.create(tmp_path / "results", result.metric, gateway), result)
+        kept(tmp_path / "results", made([rate, rate * 1.01], parameters={"gateway": gateway, "directions": "both"}))
     return tmp_path / "results"
 
 

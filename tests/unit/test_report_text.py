@@ -15,11 +15,12 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import grouped, in_turns, made
 from tests.unit.simulated import Gateway
 
+from natgauge.comparisons.compare import log_notes
 from natgauge.known_doubts import Grade, known
 from natgauge.measurements.making import make
 from natgauge.notes import Note
 from natgauge.procedures import enumeration_orders, frame_loss, latency
-from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.records.measurement import Result
 from natgauge.records.store import plain
 from natgauge.reports import csv_table, markdown, pivot
@@ -33,6 +34,7 @@ from natgauge.reports.text import SeriesRow, doubt_lines, render, series_rows, v
 from natgauge.reports.text import table as text_of
 from natgauge.subscriber_profiles import load as load_profile
 from natgauge.tables import aligned, wrapped
+from natgauge.words import Verdict
 
 ROWS: list[dict[str, float | str | None]] = [
     {"load_percent": 100.0, "rate": 198_303.0, "lost_percent": 12.34567, "verdict": "FAIL"},
@@ -468,3 +470,29 @@ def test_what_looks_like_a_mark_is_text(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_no_rows_are_no_lines() -> None:
     assert aligned([]) == []
+
+
+def rate(**given: Any) -> Result:
+    one = Measurement(5e5, 5e5, "device", {Verdict.PASS: 1, Verdict.INVALID: 0})
+    measured = make_result("connection-rate", "connections/s", {}, [one, one])
+    return make(measured, grouped({"placement": "shared", **given}))
+
+
+def log_notes_of(result: Result) -> list[str]:
+    return [note.text for note in result.notes if note.word == "device" and "write the log" in note.text]
+
+
+def test_a_shared_figure_says_that_it_leaves_out_what_writes_the_log() -> None:
+    """The programs have every core in this placement, and the rate was said to be that of one."""
+    way: dict[str, Any] = {"logging": "conntrack-events", "log_tolerance": 0.0}
+    (text,) = log_notes_of(rate(**way))
+    assert text.startswith("placement shared: programs that write the log (conntrack-events) run on any core")
+    assert log_notes_of(rate()) == []
+    assert log_notes_of(rate(**{**way, "placement": "isolated"})) == []
+
+
+def test_a_comparison_names_the_gateways_whose_logs_cost_more_than_it_says() -> None:
+    plain, logged = grouped({"placement": "shared"}), grouped({"placement": "shared", "logging": "nflog-ulogd"})
+    (note,) = log_notes({"nat": plain, "nat:log": logged, "nat again": plain})
+    assert note.text.startswith("nat:log: placement shared: programs that write the log (nflog-ulogd)")
+    assert log_notes({"nat:log": logged, "nat": plain, "again": logged}) == [Note("device", note.text)]

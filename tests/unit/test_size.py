@@ -17,8 +17,8 @@ from tests.unit.made_comparisons import compared
 from tests.unit.made_results import kept, made
 from tests.unit.pages import lines_of
 
+from natgauge import Result
 from natgauge.cli import run
-from natgauge.records.measurement import Result
 
 CARRIED, NOT_CARRIED, REFUSED, UNKNOWN = 0, 1, 2, 5
 ANSWERS = {CARRIED: "carries", NOT_CARRIED: "does not carry", UNKNOWN: "cannot tell"}

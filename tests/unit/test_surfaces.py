@@ -24,15 +24,16 @@ from tests.unit.test_man_page import commands
 
 from natgauge.cli import app, run
 from natgauge.errors import NatgaugeError
-from natgauge.records.store import AUDIT, COMPARISON, SUMMARY
 
 INPUTS = FOLDER / "inputs"
 COMMANDS = tomllib.loads((INPUTS / "commands.toml").read_text())
 LINES = [(surface, line) for surface, lines in COMMANDS.items() for line in lines]
-_FILES = {"natgauge-summary": SUMMARY, "natgauge-comparison": COMPARISON, "natgauge-audit": AUDIT}
+_KIND = re.compile(r"natgauge-(summary|comparison|audit)-\d+")
 _CAMPAIGN = "campaign-"
 #: Surfaces of command lines that are wrong.
 REFUSED = {"refusals", "questions"}
+#: A folder that is not there.
+NOWHERE = "/nowhere/for/programs"
 #: Characters of a line of a table with a column for each figure.
 WIDE = 600
 
@@ -44,19 +45,19 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("plans", "gateways", "trials"):
         shutil.copytree(INPUTS / name, folder / name)
     for path in sorted((INPUTS / "results").iterdir()):
-        kind = json.loads(path.read_text())["schema"].rpartition("-")[0]
+        kind = _KIND.fullmatch(json.loads(path.read_text())["schema"])
+        assert kind is not None
         own = [folder / path.stem, *([folder / "campaign" / path.stem] if path.stem.startswith(_CAMPAIGN) else [])]
         for place in own:
             place.mkdir(parents=True)
-            shutil.copy(path, place / _FILES[kind])
+            shutil.copy(path, place / f"{kind[1]}.json")
     return folder
 
 
 @pytest.fixture
 def nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A question that is not refused ends the test before a lab is made."""
-    for module in ("measurements.measure", "comparisons.compare", "audits.audit"):
-        monkeypatch.setattr(f"natgauge.{module}.check_host", lambda: pytest.fail("it is not refused"))
+    """A question that is not refused is refused for this, before a lab is made, in words that no surface has."""
+    monkeypatch.setenv("NATGAUGE_PATH", NOWHERE)
 
 
 @pytest.fixture
@@ -78,6 +79,7 @@ def test_what_a_command_prints(
     golden(f"exit status {status}{at_of(words) if surface == 'questions' else ''}")
     if surface in REFUSED:
         assert (status, shown.out, shown.err.startswith("natgauge: ")) == (2, "", True)
+        assert NOWHERE not in shown.err, "it is not refused"
     elif surface == "page":
         golden(lines_of(page.read_text()))
         page.unlink()

@@ -674,8 +674,9 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
     ):
         own = [result for result in results if result.gateway == gateway]
         figures = [[conditions.figure_of(one) for one in pair] for pair in itertools.product(own, ranked)]
-        found = [conditions.unlike_conditions(pair) for pair in figures]
-        reasons.setdefault(listed([each.label for each in min(found, key=len)]), []).append(gateway)
+        # Of two gateways that were ranked together it may be like one.
+        found = filter(None, map(conditions.unlike_conditions, figures))
+        reasons.setdefault(listed([each.label for each in min(found, key=len, default=[])]), []).append(gateway)
     if reasons:
         because = "; ".join(f"{listed(names)}, because of another {differing}" for differing, names in reasons.items())
         yield Sentence(f"Not compared with the others: {because}.", is_gap=True)
