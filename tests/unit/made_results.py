@@ -129,9 +129,37 @@ def kept(folder: Path, *records: Result | ComparisonRecord | AuditRecord) -> Pat
     for record in records:
         match record:
             case Result():
-                keep(Store.create(folder, record.metric, record.gateway), record)
+                names = (record.metric, record.gateway)
             case ComparisonRecord():
-                Store.create(folder, "compare", "nat").write_comparison(record.document())
+                names = ("compare", "nat")
             case AuditRecord():
-                Store.create(folder, "audit", record.gateway).write_audit(record.document())
+                names = ("audit", record.gateway)
+        _write(Store.create(folder, *names), record)
+    return folder
+
+
+def kept_as(folder: Path, record: Result | ComparisonRecord | AuditRecord) -> Path:
+    """The results folder of this path, whose name may have no date, with this record and its plan."""
+    folder.mkdir(parents=True)
+    store = Store(folder)
+    store.write_plan({})
+    _write(store, record)
+    return folder
+
+
+def _write(store: Store, record: Result | ComparisonRecord | AuditRecord) -> None:
+    match record:
+        case Result():
+            keep(store, record)
+        case ComparisonRecord():
+            store.write_comparison(record.document())
+        case AuditRecord():
+            store.write_audit(record.document())
+
+
+def kept_trials(folder: Path, *trials: Mapping[str, Any]) -> Path:
+    """The results folder, which exists, with these trials after those that it has."""
+    store = Store(folder)
+    for trial in trials:
+        store.add_trial({name: value for name, value in trial.items() if name != "trial"})
     return folder
