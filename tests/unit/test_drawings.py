@@ -8,8 +8,8 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from tests.unit.made_corpus import by_rates
 from tests.unit.golden import Golden
+from tests.unit.made_corpus import by_rates
 from tests.unit.made_results import kept, made
 
 from natgauge.cli import run

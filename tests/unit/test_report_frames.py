@@ -20,7 +20,6 @@ from tests.unit.made_results import kept_as
 from natgauge import Result
 from natgauge.cli import run
 
-
 NAMES = ["trials", "measurements", "series", "estimates"]
 
 

@@ -20,6 +20,7 @@ from tests.unit.simulated import Gateway
 from natgauge.analysis.between_runs import left_range
 from natgauge.cli import run
 from natgauge.doubts import find
+from natgauge.doubts.doubt import count_of
 from natgauge.known_doubts import words_of
 from natgauge.measurements.making import make
 from natgauge.notes import Note
@@ -519,3 +520,13 @@ def test_experiments_that_the_time_left_out_were_planned_and_not_made() -> None:
     )
     told = {row.label: row.printed for row in rows([cut])}
     assert (told["number of experiments"], told["experiments planned"]) == (["4"], ["10"])
+
+
+def test_a_note_shows_its_word_where_it_is_a_reason_for_doubt(golden: Golden) -> None:
+    golden(str(Note("undecided", "above 5 frames/s")))
+    assert str(Note("method", "MLRsearch")) == "MLRsearch"
+
+
+def test_counts_of_one_word_add_up() -> None:
+    notes = [Note("contradictions", "a", 2), Note("trials", "b", 7), Note("contradictions", "c")]
+    assert (count_of(notes, "contradictions"), count_of(notes, "undecided")) == (3, 0)
