@@ -7,8 +7,6 @@ import csv
 import io
 import json
 import math
-import random
-import statistics
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +22,6 @@ from natgauge.errors import UsageError
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.reports.collected import StoredComparison
 from natgauge.reports.history import dated, groups, sentences
-from natgauge.statistics.rounds import student_t
 
 STORED = json.loads((FOLDER / "inputs" / "results" / "comparison.json").read_text())
 DAY = 86_400.0
@@ -121,52 +118,12 @@ def test_the_intervals_of_later_points_are_wider_and_hold_the_margin_and_the_con
     assert points([apart])[0].points[0].high / plain[0].high == pytest.approx(1.06)
 
 
-def drawn(chance: random.Random, first: ComparisonRecord, day: int) -> StoredComparison:
-    """A comparison of three rounds of the same gateway, with Student's interval."""
-    logs = [chance.gauss(0, SIGMA) for _ in range(3)]
-    half = student_t(0.05, 2) * statistics.stdev(logs) / math.sqrt(3)
-    middle = statistics.fmean(logs)
-    low, ratio, high = (1.1 * math.exp(end) for end in (middle - half, middle, middle + half))
-    estimate = first.estimates[0].model_copy(update={"ratio": ratio, "low": low, "high": high})
-    changed = {"estimates": (estimate,), "began": FIRST + day * DAY, "rounds": 3}
-    return StoredComparison(Path(str(day)), first.model_copy(update=changed))
-
-
-def test_intervals_of_three_rounds_each_mark_no_more_than_the_error_allows() -> None:
-    """Normal quantiles mark something in about a third of such figures, and Student's of each alone next to nothing."""
-    chance = random.Random(5)  # noqa: S311 - not for secrets
-    first = ComparisonRecord.from_document(record(1.1, 0))
-    figures = [history(dated([drawn(chance, first, day) for day in range(100)]), 0.0)[0] for _ in range(60)]
-    assert sum(bool(series.changes) for series in figures) <= 3
-    # The last intervals are of use: within a few standard errors.
-    assert statistics.median(series.points[-1].high / 1.1 - 1 for series in figures) < 10 * SIGMA / math.sqrt(3)
-
-
 def test_a_point_whose_control_has_no_interval_marks_nothing() -> None:
     apart = record(1.5, 2)
     apart["control"][0] |= {"ratio": None, "low": None, "high": None, "half_width": None, "verdict": "undecided"}
     (series,) = points([record(1.1, 0), record(1.1, 1), apart])
     assert not series.changes
     assert (series.points[2].low, series.points[2].high) == (0, math.inf)
-
-
-def test_noise_alone_is_marked_in_no_more_figures_than_the_error_allows() -> None:
-    """Sixty figures of fifty nights, each with intervals that hold their level: 5 % may have a mark."""
-    chance = random.Random(5)  # noqa: S311 - not for secrets
-    first = ComparisonRecord.from_document(record(1.1, 0))
-    reach = math.exp(1.96 * SIGMA)
-    wrong = 0
-    for _ in range(60):
-        every = []
-        for day in range(50):
-            ratio = 1.1 * math.exp(chance.gauss(0, SIGMA))
-            estimate = first.estimates[0].model_copy(
-                update={"ratio": ratio, "low": ratio / reach, "high": ratio * reach}
-            )
-            changed = {"estimates": (estimate,), "began": FIRST + day * DAY}
-            every.append(StoredComparison(Path(str(day)), first.model_copy(update=changed)))
-        wrong += any(point.change for point in history(dated(every), 0.0)[0].points)
-    assert wrong <= 6
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from natgauge.doubts import find
 from natgauge.doubts.doubt import count_of
 from natgauge.known_doubts import words_of
 from natgauge.measurements.making import make
+from natgauge.metrics import metrics
 from natgauge.notes import Note
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.result.notes import disturbed_note
@@ -530,3 +531,8 @@ def test_a_note_shows_its_word_where_it_is_a_reason_for_doubt(golden: Golden) ->
 def test_counts_of_one_word_add_up() -> None:
     notes = [Note("contradictions", "a", 2), Note("trials", "b", 7), Note("contradictions", "c")]
     assert (count_of(notes, "contradictions"), count_of(notes, "undecided")) == (3, 0)
+
+
+def test_a_metric_has_a_best_gateway_where_it_says_which_values_are_better() -> None:
+    assert {name for name, metric in metrics().items() if metric.best and metric.better is None} == set()
+    assert any(metric.better is None for metric in metrics().values())
