@@ -254,9 +254,11 @@ def test_the_interval_contains_the_true_ratio_as_often_as_it_says(
 SIGMA = 0.004
 
 
-def looked_at(chance: random.Random, looks: int, drawn: Callable[[random.Random], tuple[float, float, float]]) -> Any:
+def looked_at(
+    chance: random.Random, looks: int, rounds: int, drawn: Callable[[random.Random], tuple[float, float, float]]
+) -> Any:
     """The only series of a history of so many comparisons, each with such an interval."""
-    plain = compared()
+    plain = compared(rounds=rounds)
     every = []
     for look in range(looks):
         low, ratio, high = drawn(chance)
@@ -285,7 +287,7 @@ def of_known_spread(chance: random.Random) -> tuple[float, float, float]:
 def test_intervals_of_three_rounds_each_mark_no_more_than_the_error_allows() -> None:
     """Normal quantiles mark something in about a third of such figures, and Student's of each alone next to nothing."""
     chance = random.Random(5)  # noqa: S311 - not for secrets
-    figures = [looked_at(chance, 100, over_three_rounds) for _ in range(60)]
+    figures = [looked_at(chance, 100, 3, over_three_rounds) for _ in range(60)]
     assert sum(bool(series.changes) for series in figures) <= 3
     # The last intervals are of use: within a few standard errors.
     assert statistics.median(series.points[-1].high / 1.1 - 1 for series in figures) < 10 * SIGMA / math.sqrt(3)
@@ -294,4 +296,4 @@ def test_intervals_of_three_rounds_each_mark_no_more_than_the_error_allows() -> 
 def test_noise_alone_is_marked_in_no_more_figures_than_the_error_allows() -> None:
     """Sixty figures of fifty nights, each with intervals that hold their level: 5 % may have a mark."""
     chance = random.Random(5)  # noqa: S311 - not for secrets
-    assert sum(bool(looked_at(chance, 50, of_known_spread).changes) for _ in range(60)) <= 6
+    assert sum(bool(looked_at(chance, 50, 4, of_known_spread).changes) for _ in range(60)) <= 6
