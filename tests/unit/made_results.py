@@ -8,8 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from natgauge.analysis.between_runs import judged
 from natgauge.analysis.contrast import median_interval_of
 from natgauge.doubts import find
+from natgauge.metrics import declared
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, make_result, verdict_counts
 from natgauge.records.audit import AuditRecord
@@ -101,6 +103,14 @@ def made(
     return result if "median_interval" in changed else with_interval(result)
 
 
+def delays(*values: float, metric: str = "latency", more: Any = None, doubts: Any = (), **parameters: Any) -> Result:
+    """Delays with the figures that each real result has: the ends of the bucket of its percentile."""
+    figures = {declared(metric).value_figure: list(values), "timed_frames": [1e5] * len(values), **(more or {})}
+    for name, share in zip(declared(metric).sampled_between or (), (0.997, 1.003), strict=False):
+        figures[name] = [value * share for value in values]
+    return made(values, metric=metric, unit="us", figures=figures, doubts=list(doubts), parameters=parameters)
+
+
 def with_interval(result: Result) -> Result:
     """The result with the interval that its repetitions and doubts give."""
     interval = median_interval_of(result.metric, result.repetitions, result.doubts)
@@ -114,13 +124,14 @@ def doubted_for(word: str, parameters: Parameters) -> list[Note]:
 
 
 def keep(store: Store, result: Result) -> None:
-    """Write a result with the doubts that follow from it, and its repetitions, of which each figure has one value."""
+    """Write a result with its verdict and doubts, and its repetitions, of which each figure has one value."""
     for number, repetition in enumerate(result.repetitions, start=1):
         of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
         store.add_measurements([{**of_all, **REPETITION.dump_python(repetition, mode="json"), "samples": {}}])
     words = {doubt.word for doubt in result.doubts}
     more = [doubt for doubt in following(result) if doubt.word not in words]
-    store.write_summary(with_interval(result.model_copy(update={"doubts": (*result.doubts, *more)})).document())
+    whole = with_interval(result.model_copy(update={"doubts": (*result.doubts, *more)}))
+    store.write_summary(whole.model_copy(update={"threshold": judged(whole)}).document())
 
 
 def kept(folder: Path, *records: Result | ComparisonRecord | AuditRecord) -> Path:
