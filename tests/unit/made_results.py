@@ -11,7 +11,7 @@ from typing import Any
 from natgauge.analysis.between_runs import judged
 from natgauge.analysis.contrast import median_interval_of
 from natgauge.doubts import find
-from natgauge.metrics import declared
+from natgauge.metrics import declared, metrics
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, make_result, verdict_counts
 from natgauge.records.audit import AuditRecord
@@ -101,6 +101,15 @@ def made(
     }
     result = Result.from_document(document)
     return result if "median_interval" in changed else with_interval(result)
+
+
+def of_every_metric() -> Mapping[str, Result]:
+    """A result of each metric, in its unit, with the times that a tear-down has, by the name of the metric."""
+    times = {"tear-down-rate": {"full_seconds": 0.25, "empty_seconds": 0.125}}
+    return {
+        name: made([800.0, 810.0, 820.0], metric=name, unit=metric.unit, figures=times.get(name))
+        for name, metric in metrics().items()
+    }
 
 
 def delays(*values: float, metric: str = "latency", more: Any = None, doubts: Any = (), **parameters: Any) -> Result:
