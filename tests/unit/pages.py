@@ -18,3 +18,9 @@ def lines_of(page: str) -> list[str]:
     rows = re.split(r"</?(?:p|tr|h\d|li|summary|figcaption|caption|pre|div)\b[^>]*>", body)
     plain = (" ".join(html.unescape(re.sub(r"<[^>]+>", " ", row)).split()) for row in rows)
     return [row for row in plain if row]
+
+
+def text_of(shown: str) -> str:
+    """What a reader sees, marks taken away."""
+    body = re.sub(r"<(style|script|svg)\b.*?</\1>", " ", shown, flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 import itertools
 import json
@@ -18,7 +17,7 @@ from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import BASELINE, CONTROL, answered, compared, compared_by_rates, estimate, gateway
 from tests.unit.made_results import kept_as, made
-from tests.unit.pages import unmarked
+from tests.unit.pages import text_of, unmarked
 
 EACH = "in each direction"
 NOTED = compared(
@@ -445,12 +444,6 @@ def test_an_interval_says_which_of_its_ends_is_known(
 
 
 # The page
-
-
-def text_of(shown: str) -> str:
-    """What a reader sees, marks taken away."""
-    body = re.sub(r"<(style|script|svg)\b.*?</\1>", " ", shown, flags=re.DOTALL)
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 def test_the_page_of_a_comparison_has_sentences_table_figure_and_parameters(

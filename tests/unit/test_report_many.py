@@ -56,7 +56,7 @@ def report(tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> Report:
 def lines_of(markdown: str) -> list[list[str]]:
     """The cells of each line of the first table."""
     table = markdown.partition("\n\n")[2].partition("\n\n")[0]
-    return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in table.splitlines()]
+    return [[cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines()]
 
 
 def cells_of(markdown: str) -> dict[str, list[str]]:
