@@ -125,6 +125,19 @@ def test_the_hop_that_lost_the_frames_is_named(
     assert counter in counters
 
 
+@pytest.mark.parametrize(("failed", "certainty"), [(1, "seen"), (2, "guess")])
+def test_a_table_that_refuses_is_only_guessed_where_no_connection_was_to_open(
+    failed: int, certainty: str, explained: Explained
+) -> None:
+    record = trial(300, FULL, failed_phase=failed)
+    sent = {"intended_frames": 1000, "offered_frames": 1000, "received_frames": 1000}
+    record["result"]["phase2"] = {"initiator": sent if failed == 1 else {**sent, "received_frames": 700}}
+    if failed == 2:
+        record["result"]["phase1"]["received_frames"] = 1000
+    cause = explained(record)["cause"]
+    assert (cause["kind"], cause["certainty"]) == ("table", certainty)
+
+
 def test_an_event_that_two_counters_count_is_one_lost_frame(explained: Explained) -> None:
     twice = {"gateway inside received": 250, "gateway outside received": 50}
     record = trial(300, {**ALL, "softnet dropped": 300}, dropped=twice)

@@ -23,6 +23,7 @@ from tests.unit.campaigning import PLAN, Benches, campaign
 from tests.unit.golden import Golden
 from tests.unit.made_results import kept_trials
 from tests.unit.mutants import mangled
+from tests.unit.simulated import LONG_STALL, Gateway
 
 from natgauge.errors import HostError, UsageError
 
@@ -145,8 +146,13 @@ def test_trials_that_searched_for_the_rate_of_phase_1_are_no_fault_and_one_that_
     tmp_path: Path, *, searched_first: bool
 ) -> None:
     plan = PLAN.replace("[1000, 2000]", "[1000]").replace('"nftables-nat44", ', "")
-    # Without a connection rate of the campaign, each repetition of the throughput begins with a search for one.
-    campaign(tmp_path, Benches(), plan=plan.rpartition("[[measure]]")[0] if searched_first else plan)
+    # A connection rate that the host limited is only a bound: each throughput begins with a search of its own.
+    gateway: dict[str, Any] = {
+        "establishes": 30_000,
+        "forwards": 60_000,
+        "cpus": (LONG_STALL,) if searched_first else (),
+    }
+    campaign(tmp_path, Benches(lambda _: Gateway(**gateway)), plan=plan)
     results = tmp_path / "out" / "results"
     for path in results.glob("*/trials.jsonl"):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
