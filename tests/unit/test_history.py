@@ -75,6 +75,15 @@ def test_a_change_is_marked_where_it_happened_and_only_there(points: Points) -> 
     assert series[3]["factor"] == pytest.approx(1.25 / 1.10, rel=0.01)
 
 
+def test_a_change_in_small_steps_is_marked_against_all_points_since_the_last_change(points: Points) -> None:
+    steps = [1.1 * 1.006**day for day in range(8)]
+    (series,) = points([record(ratio, day) for day, ratio in enumerate(steps)])
+    (at, change), *_ = changes(series)
+    assert (at > 1, change) == (True, "costs more")
+    # No step alone is one.
+    assert all(not changes(points([record(ratio, day) for ratio in steps[day : day + 2]])[0]) for day in range(7))
+
+
 @pytest.mark.parametrize("began", [1e300, -1e300, -1.0, 253_402_300_800.0, None])
 def test_a_moment_that_no_date_has_is_refused(began: float | None, tmp_path: Path, ran: Ran) -> None:
     folder = folders(tmp_path, [{**record(1.1, 0), "began": began}])
