@@ -203,8 +203,8 @@ def test_a_sample_that_is_not_finite_is_refused_in_one_line(folders: dict[str, P
 def test_only_by_rates_a_gateway_may_differ_though_the_control_shows_no_noise(
     by: str, low: float | None, *, is_read: bool, tmp_path: Path
 ) -> None:
-    own = {"by": by} if by == "slices" else {"by": by, "slices": None, "forwarding_nanoseconds": {}}
-    folder = kept_as(tmp_path / "x", compared([estimate()], [estimate(CONTROL, None, low, None)], **own))
+    own: dict[str, Any] = {} if by == "slices" else {"slices": None, "forwarding_nanoseconds": {}}
+    folder = kept_as(tmp_path / "x", compared([estimate()], [estimate(CONTROL, None, low, None)], by=by, **own))
     assert ("verdict is costs more" in refusal(folder)) is not is_read
 
 

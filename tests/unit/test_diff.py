@@ -288,7 +288,7 @@ def test_figures_of_an_emulated_machine_are_held_against_nothing(diff: Diffs, tm
         line = diff.line(first, second, "--about", "place", "--margin", "5%")
         found = (line["outcome"], line["reason"], line["value"], diff.status)
         assert found == ("not compared", "functional", None, 5)
-    told = diff.line(*emulated)
+    told = diff.line(emulated[0], emulated[1])
     assert (told["reason"], told["value"], told["first"]["doubts"]) == ("functional", None, ["functional"])
     assert "functional, not performance" in diff.text(emulated[:1], emulated[1:])
     assert diff.status == 5

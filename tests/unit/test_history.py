@@ -22,7 +22,7 @@ DAY = 86_400.0
 FIRST = 1_790_000_000.0
 #: From the documents of comparisons, and words of the command, to the points of each series.
 Points: TypeAlias = Callable[..., list[list[Any]]]
-UNKNOWN = {"low": None, "high": None}
+UNKNOWN: dict[str, Any] = {"low": None, "high": None}
 
 
 def record(ratio: float | None, day: int, control: Sequence[float | None] = (1.0, 0.999, 1.001), **changed: Any) -> Any:

@@ -64,7 +64,7 @@ def unsure(order: str) -> list[str]:
     return re.findall("which of (.*?) costs less is not sure", order)
 
 
-QUANTITIES = ("new", "up", "down")
+QUANTITIES: tuple[Any, ...] = ("new", "up", "down")
 #: Three gateways: the order of both others is sure of the first two frames alone.
 THREE = compared(
     [
@@ -221,8 +221,9 @@ def test_a_rate_of_which_half_of_the_searches_ended_at_something_else_is_a_bound
     limited: bool,  # noqa: FBT001 - a parameter of the test
     report: Report,
 ) -> None:
-    limit = {"gateway": "nat", "quantity": "new", "limited_by": "the tester", "searches": searches, "of": 8}
-    text = report(compared_by_rates([{**limit, "at_least": 1_000_000.0}]))
+    limit: dict[str, Any] = {"gateway": "nat", "quantity": "new", "limited_by": "the tester"}
+    limits: list[Any] = [{**limit, "searches": searches, "of": 8, "at_least": 1_000_000.0}]
+    text = report(compared_by_rates(limits))
     assert "Rates of nat: new " in text
     assert ("Rates of nat: new at least" in text) is limited
     # Bits of a bound are bounds as well.
@@ -488,7 +489,8 @@ class Drawn:
         """The ratio of each point, and the ends of its stroke."""
         strokes = {label: (float(x), float(x) + float(x2)) for _, label, kind, x, x2, _ in self.marks if float(x2 or 0)}
         points = [(label, float(x)) for _, label, kind, x, _, _ in self.marks if kind == "point"]
-        return [(self.ratio(at), *map(self.ratio, strokes[label])) for label, at in points]
+        ends = ((at, *strokes[label]) for label, at in points)
+        return [(self.ratio(at), self.ratio(low), self.ratio(high)) for at, low, high in ends]
 
     def uprights(self) -> list[float]:
         return [
