@@ -8,7 +8,8 @@ from typing import Any
 
 from tests.unit.made_results import grouped
 
-from natgauge.analysis.ratio_verdicts import is_decided
+from natgauge.analysis.ratio_changes import control_margin
+from natgauge.analysis.ratio_verdicts import above, is_decided, says_nothing, verdict_of
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate, Role, SearchLimit, SliceCounts
 from natgauge.words import Quantity
 
@@ -98,3 +99,30 @@ def compared_by_rates(limits: Sequence[SearchLimit] = (), **changed: Any) -> Com
     gateways = (made.gateways[0], known, made.gateways[-1])
     fields: dict[str, Any] = {"by": "rates", "slices": None, "forwarding_nanoseconds": {}, "gateways": gateways}
     return compared([one], **{**fields, **changed})
+
+
+def answered(record: ComparisonRecord) -> ComparisonRecord:
+    """The same with the verdicts and answers that its intervals give, as a stored one must have them.
+
+    By rates, where the control shows no noise, they are those of gateways that differ alike from both copies.
+    """
+    limit = record.fail_above
+    quiet = {one.quantity for one in record.control if record.by == "rates" and says_nothing(one)}
+
+    def judged(one: RatioEstimate, margin: float) -> RatioEstimate:
+        if one.low is None:
+            return one.model_copy(update={"verdict": "undecided", "above": None})
+        answer = None if limit is None else above(*one.ends, margin, limit)
+        return one.model_copy(update={"verdict": verdict_of(*one.ends, margin, record.resolve), "above": answer})
+
+    margins = {
+        one.quantity: 1.0 if one.quantity in quiet else control_margin(record, one.quantity) for one in record.estimates
+    }
+    ours = tuple(judged(one, margins[one.quantity]) for one in record.estimates)
+    answers = {
+        "estimates": ours,
+        "control": tuple(judged(one, 1.0) for one in record.control),
+        "decided": all(is_decided(one, limit) for one in ours),
+        "above": None if limit is None else any(one.above for one in ours),
+    }
+    return record.model_copy(update=answers)

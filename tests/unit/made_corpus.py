@@ -28,6 +28,7 @@ from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import BaselineCost, ComparisonRecord, SliceCounts
 from natgauge.records.measurement import REPETITION
+from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.statistics.interim import alpha_spent
 from natgauge.statistics.interval import finite
@@ -94,6 +95,20 @@ def _sampled(folder: Path, metric: str, name: str, samples: Sequence[tuple[float
     store.write_summary(result.document())
     for _ in samples:
         store.add_trial(trial())
+    return folder
+
+
+def linked(folder: Path) -> Path:
+    """A result over links of known speed, with the share of the frames that they carry at most."""
+    families = {"initiator_family": "ipv4", "responder_family": "ipv4"}
+    given: dict[str, Any] = {"new_rate": 2e5, "frame_size": 64, "link_speeds": [1000, 1000], "placement": "external"}
+    one = Measurement(1_288_000.0, 1_300_000.0, "device", {Verdict.PASS: 1})
+    parameters = Parameters.grouped(settings={**given, **families})
+    result = make(make_result("mixed-load", "frames/s", {}, [one]), parameters, str(folder))
+    folder.mkdir()
+    store = Store(folder)
+    store.write_plan(parameters.flat())
+    keep(store, result)
     return folder
 
 

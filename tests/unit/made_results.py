@@ -8,8 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from natgauge.analysis.between_runs import judged
 from natgauge.analysis.contrast import median_interval_of
 from natgauge.doubts import find
+from natgauge.metrics import declared, metrics
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, make_result, verdict_counts
 from natgauge.records.audit import AuditRecord
@@ -109,6 +111,23 @@ def searched(values: Sequence[float], error: float, **changed: Any) -> Result:
     return with_interval(Result.from_document({**document, "error": error}))
 
 
+def of_every_metric() -> Mapping[str, Result]:
+    """A result of each metric, in its unit, with the times that a tear-down has, by the name of the metric."""
+    times = {"tear-down-rate": {"full_seconds": 0.25, "empty_seconds": 0.125}}
+    return {
+        name: made([800.0, 810.0, 820.0], metric=name, unit=metric.unit, figures=times.get(name))
+        for name, metric in metrics().items()
+    }
+
+
+def delays(*values: float, metric: str = "latency", more: Any = None, doubts: Any = (), **parameters: Any) -> Result:
+    """Delays with the figures that each real result has: the ends of the bucket of its percentile."""
+    figures = {declared(metric).value_figure: list(values), "timed_frames": [1e5] * len(values), **(more or {})}
+    for name, share in zip(declared(metric).sampled_between or (), (0.997, 1.003), strict=False):
+        figures[name] = [value * share for value in values]
+    return made(values, metric=metric, unit="us", figures=figures, doubts=list(doubts), parameters=parameters)
+
+
 def with_interval(result: Result) -> Result:
     """The result with the interval that its repetitions and doubts give."""
     interval = median_interval_of(result.metric, result.repetitions, result.doubts)
@@ -122,13 +141,14 @@ def doubted_for(word: str, parameters: Parameters) -> list[Note]:
 
 
 def keep(store: Store, result: Result) -> None:
-    """Write a result with the doubts that follow from it, and its repetitions, of which each figure has one value."""
+    """Write a result with its verdict and doubts, and its repetitions, of which each figure has one value."""
     for number, repetition in enumerate(result.repetitions, start=1):
         of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
         store.add_measurements([{**of_all, **REPETITION.dump_python(repetition, mode="json"), "samples": {}}])
     words = {doubt.word for doubt in result.doubts}
     more = [doubt for doubt in following(result) if doubt.word not in words]
-    store.write_summary(with_interval(result.model_copy(update={"doubts": (*result.doubts, *more)})).document())
+    whole = with_interval(result.model_copy(update={"doubts": (*result.doubts, *more)}))
+    store.write_summary(whole.model_copy(update={"threshold": judged(whole)}).document())
 
 
 def kept(folder: Path, *records: Result | ComparisonRecord | AuditRecord) -> Path:
@@ -137,11 +157,39 @@ def kept(folder: Path, *records: Result | ComparisonRecord | AuditRecord) -> Pat
     for record in records:
         match record:
             case Result():
-                keep(Store.create(folder, record.metric, record.gateway.replace("/", "-")), record)
+                names = (record.metric, record.gateway.replace("/", "-"))
             case ComparisonRecord():
-                Store.create(folder, "compare", "nat").write_comparison(record.document())
+                names = ("compare", "nat")
             case AuditRecord():
-                Store.create(folder, "audit", record.gateway).write_audit(record.document())
+                names = ("audit", record.gateway)
+        _write(Store.create(folder, *names), record)
+    return folder
+
+
+def kept_as(folder: Path, record: Result | ComparisonRecord | AuditRecord) -> Path:
+    """The results folder of this path, whose name may have no date, with this record and its plan."""
+    folder.mkdir(parents=True)
+    store = Store(folder)
+    store.write_plan({})
+    _write(store, record)
+    return folder
+
+
+def _write(store: Store, record: Result | ComparisonRecord | AuditRecord) -> None:
+    match record:
+        case Result():
+            keep(store, record)
+        case ComparisonRecord():
+            store.write_comparison(record.document())
+        case AuditRecord():
+            store.write_audit(record.document())
+
+
+def kept_trials(folder: Path, *trials: Mapping[str, Any]) -> Path:
+    """The results folder, which exists, with these trials after those that it has."""
+    store = Store(folder)
+    for trial in trials:
+        store.add_trial({name: value for name, value in trial.items() if name != "trial"})
     return folder
 
 

@@ -10,13 +10,15 @@ from functools import cache, partial
 from ipaddress import IPv6Address
 from itertools import cycle
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 from tests.unit import simulated_nat
+from tests.unit.made_audits import record, requirement
 from tests.unit.simulated_nat import OUTSIDE, Behaviour, examiner_of
 from tests.unit.simulated_nat64 import INSIDE, Nat64
 
+from natgauge.audits.audit import exit_status
 from natgauge.audits.kit import crowd
 from natgauge.audits.kit.classes import MAPPING_FLOWS, PortsSeen, hairpinned
 from natgauge.audits.kit.crowd import Crowd
@@ -26,7 +28,7 @@ from natgauge.audits.kit.hosts import RESERVED, Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import SYN, Endpoint, ErrorMessage, Packet, TcpSegment, read_packet
 from natgauge.audits.kit.timers import ESTABLISHED, TIMERS, UDP_BOTH, UDP_OUT, TimerKind, idle_times, watch
-from natgauge.audits.request import LONG_WAIT_SECONDS
+from natgauge.audits.request import LONG_WAIT_SECONDS, audit_request
 from natgauge.audits.requirements import NO_FLOWS, TABLE, Requirement, packets, port_rules, requirements, unknown
 from natgauge.audits.runner import classes, examine
 from natgauge.port_blocks import PortBlocks
@@ -1202,3 +1204,41 @@ def test_blocks_of_ports_whose_filter_is_strict_may_be_given_again_at_once(
     (one,) = examine(examiner, of("RFC6888-REQ-8-blocks"))
     assert one.verdict == verdict, one.measured
     assert "got a block at most" in one.measured
+
+
+def test_long_is_a_wait_for_open_tcp_connections() -> None:
+    assert audit_request("nftables-nat44", {"long": True})[1].wait == 7600.0
+    assert audit_request("nftables-nat44", {"long": True, "wait": 8000.0})[1].wait == 8000.0
+
+
+def test_levels_decide_what_fails() -> None:
+    one = record(requirement("REQ-1", "fails"), requirement("REQ-2", "fails", level="SHOULD"), requirement("REQ-3"))
+    assert [each.requirement for each in one.failed(level="must")] == ["REQ-1"]
+    assert [each.requirement for each in one.failed(level="should")] == ["REQ-1", "REQ-2"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "fail_on", "status"),
+    [
+        (["not seen", "not applicable"], "must", 5),
+        (["not seen", "not seen"], None, 5),
+        (["not applicable"], "must", 0),
+        (["meets", "not seen"], "must", 0),
+        (["fails", "not seen"], None, 0),
+        (["fails", "not seen"], "must", 12),
+    ],
+)
+def test_an_audit_that_saw_nothing_did_not_pass(
+    verdicts: list[str], fail_on: Literal["must", "should"] | None, status: int
+) -> None:
+    """Seen: a gateway whose new rules forwarded nothing passed with --fail-on must."""
+    of = [requirement(f"REQ-{number}", verdict) for number, verdict in enumerate(verdicts, start=1)]
+    assert exit_status(record(*of), fail_on) == status
+
+
+def test_an_audit_that_saw_only_queries_did_not_pass() -> None:
+    """Seen: of 114 requirements 113 were not seen, one failed, and the exit status was 0."""
+    query = requirement("REQ-1a", "fails", transport="icmp", level="SHOULD")
+    unseen = requirement("REQ-1", "not seen")
+    assert exit_status(record(unseen, query, requirement("REQ-2", "not seen", transport="tcp")), None) == 5
+    assert exit_status(record(unseen, query, requirement("REQ-2", "meets", transport="tcp")), None) == 0

@@ -3,21 +3,31 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import tomllib
+from bisect import bisect
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import resources
+from itertools import accumulate
+from math import exp, lgamma, log, log1p
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import arrivals, make_counts, make_outcome, make_trial
+from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
 from tests.unit.made_settings import stored_alone
 from tests.unit.simulated import Gateway, reading
-from tests.unit.test_explain import ALL, trial
+from tests.unit.test_explain import ALL, FEWER, FULL, trial
 from tests.unit.test_explain import PORTS as PORTS_OF_TRIAL
+from tests.unit.test_explain import USED_UP as PORTS
+from tests.unit.test_host_limits import OPENED
+from tests.unit.test_host_limits import made as of_hosts
+from tests.unit.test_measurer import FakeLab, Recorder, measurer
 
 from natgauge import causes
 from natgauge.causes.cause import Cause, Kind, kinds, most_frequent, of_share
@@ -26,6 +36,8 @@ from natgauge.causes.full_table import FullTable
 from natgauge.causes.hops import hops_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.gateways.recipe import load
+from natgauge.labs.common.network_counters import counters_of, of_one_machine
+from natgauge.labs.contract import LabCounters
 from natgauge.measurements.making import make
 from natgauge.notes import Note
 from natgauge.procedures.kit.procedure import of_search, with_cause
@@ -39,10 +51,6 @@ from natgauge.trials import Direction, Phase2Plan
 from natgauge.verdicts import Limits
 from natgauge.words import Verdict
 
-#: 300 of 1000 frames were not sent on.
-FEWER = {**ALL, "IpOutTransmits": 700}
-FULL = {**FEWER, "conntrack drop": 300}
-PORTS = {**FULL, "conntrack insert_failed": 300}
 FORGOTTEN = {**FEWER, "UdpNoPorts": 300}
 #: Names as in the kernel's file.
 CHAINS = {"conntrack chainlength": 300, "conntrack insert_failed": 300}
@@ -499,3 +507,101 @@ def test_refused_and_thrown_out_connections_are_told_apart(table: FullTable, thr
     text = str(table)
     assert all(number in text for number in numbers.split())
     assert "insert_failed" not in text
+
+
+# Counters
+
+
+def test_each_counter_is_read_from_its_file_and_cpus_are_added_up() -> None:
+    texts = {
+        "snmp": ["Ip: Forwarding InReceives", "Ip: 1 466", "Icmp: InMsgs", "Icmp: 4", "Tcp: MaxConn", "Tcp: -1"],
+        "netstat": ["IpExt: InNoRoutes", "IpExt: 3"],
+        "snmp6": ["Ip6InReceives  \t7", "Udp6NoPorts 2"],
+        "softnet_stat": ["000000ff 00000010 00000000 00", "00000001 00000001 00000002 00"],
+        "stat/nf_conntrack": ["entries drop invalid", "00000009 0000000a 00000000", "00000009 00000001 00000001"],
+    }
+    assert counters_of(texts) == {
+        "IpForwarding": 1,
+        "IpInReceives": 466,
+        "IcmpInMsgs": 4,
+        "TcpMaxConn": -1,
+        "IpExtInNoRoutes": 3,
+        "Ip6InReceives": 7,
+        "Udp6NoPorts": 2,
+        "conntrack drop": 11,
+        "conntrack invalid": 1,
+        "softnet processed": 256,
+        "softnet dropped": 17,
+        "softnet time_squeeze": 2,
+    }
+    assert counters_of({"stat/nf_conntrack": [], "snmp": []}) == {}
+
+
+def test_a_trial_stores_the_counters_that_rose_during_it() -> None:
+    class Counting(FakeLab):
+        reads = 0
+
+        def counters(self) -> LabCounters:
+            self.reads += 1
+            return LabCounters(self.drops, network={"gateway": {"IpInReceives": 10 * self.reads, "IpDefaultTTL": 64}})
+
+    recorder, engine = Recorder(), FakeEngine()
+    counting = measurer(engine, recorder=recorder, place=Counting())
+    counting.measure(PlanOfTrial(1000, 500.0))
+    assert recorder.trials[0]["network_counters"] == {"gateway": {"IpInReceives": 10}}
+    without = Recorder()
+    measurer(FakeEngine(), recorder=without).measure(PlanOfTrial(1000, 500.0))
+    assert without.trials[0]["network_counters"] is None, "this lab reads none"
+
+
+def test_the_backlogs_of_a_machine_are_those_of_no_single_device_on_it() -> None:
+    assert of_one_machine({"gateway": {"softnet dropped": 300}}, 1) == {"gateway": {"softnet dropped": 300}}
+    assert of_one_machine({}, 2) == {}, "no kernel was read"
+    read = {device: {**ALL, "softnet dropped": 300, "softnet processed": 2000} for device in ("ce", "pe")}
+    of_all = {"softnet dropped": 300, "softnet processed": 2000}
+    assert of_one_machine(read, 2) == {"": of_all, "ce": ALL, "pe": ALL}
+
+
+def test_each_row_of_the_table_is_found_by_its_own_name(golden: Golden) -> None:
+    assert facts_of("Ip6InNoRoutes").name == facts_of("IpExtInNoRoutes").name == "IpInNoRoutes"
+    golden(facts_of("odd_frames"))
+
+
+# A limit for each inside host
+
+
+def kept_of(opened: Sequence[int], stored: Sequence[int], network: Mapping[str, int] = FEWER) -> Cause:
+    """The cause of a trial of hosts of which each opened some connections, and kept some of these."""
+    return cause_of(hops_of(of_hosts(opened, stored, network)), TableState(), opens=True)
+
+
+@cache
+def up_to(number: int, share: float) -> Sequence[float]:
+    """Probabilities that of this number of connections at most 0, 1, 2 ... are kept where this share is lost."""
+    ways = (lgamma(number + 1) - lgamma(kept + 1) - lgamma(number - kept + 1) for kept in range(number))
+    chances = (way + (number - kept) * log(share) + kept * log1p(-share) for kept, way in enumerate(ways))
+    return list(accumulate(map(exp, chances)))
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("hosts", [4, 16])
+def test_a_loss_by_share_is_hardly_ever_taken_for_a_limit(share: float, hosts: int) -> None:
+    chance, wrong = random.Random(hosts), 0  # noqa: S311 - made up
+    for _ in range(200):
+        opened = [1000 + chance.randrange(-30, 31) for _ in range(hosts)]
+        stored = [bisect(up_to(number, share), chance.random()) for number in opened]
+        wrong += kept_of(opened, stored).kind == "host limit"
+    assert wrong <= 4
+
+
+def test_where_a_lower_rate_passes_the_limit_is_one_of_the_rate_of_each_host(golden: Golden) -> None:
+    cause = kept_of(OPENED, (500, 501, 500, 500))
+    assert cause.limited_by == "device"
+    whole = of_search([cause], passed=True)
+    assert whole.kind == "rate limit"
+    golden(whole.words)
+    assert refined(cause, whole).kind == "rate limit"
+    assert of_search([cause], passed=False).kind == "host limit"
+    assert of_share([cause], kept=2000, is_number=True).kind == "host limit"
+    unseen = kept_of(OPENED, (500, 500, 500, 500), ALL)
+    assert of_search([unseen], passed=True).kind == "not known"

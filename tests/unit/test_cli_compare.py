@@ -32,10 +32,12 @@ from natgauge.errors import BrokenError, EndedBySignal, HostError
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host.settings import LocalSetting
 from natgauge.notes import Note, NoteWord
-from natgauge.reports.comparison import sentences
+from natgauge.records.comparison import RatioEstimate, SearchLimit
+from natgauge.reports.comparison import comment, sentences, text
 from natgauge.tester.cable import CableLab
 from natgauge.trial import rounds
 from natgauge.trial.bench import Bench
+from natgauge.words import Quantity
 
 #: ns a frame beyond the tester's own, by what an engine's contestant is called.
 COSTS = {
@@ -576,3 +578,85 @@ def test_the_error_names_the_gateway_and_comes_before_what_follows(
     line = ran(["compare", *gateways, "--by", by, "--connections", "20000"], 4).err.splitlines()[-1]
     assert label in line
     golden(line)
+
+
+# The comment
+
+
+def test_a_comment_mentions_nobody_and_links_nowhere() -> None:
+    """Labels of gateways are the author's of the pull request."""
+    said = comment(compared([estimate("./@team_a/https://x.y", 1.42, 1.4, 1.45)]))
+    assert "@team" not in said
+    assert "://" not in said
+
+
+def headline(*estimates: RatioEstimate, above: bool = True) -> str:
+    """The first line of a comment that was asked about 3 %."""
+    return comment(compared(estimates, fail_above=0.03, above=above)).splitlines()[0]
+
+
+def test_a_comment_begins_with_the_costs_above_the_limit_and_says_them_once(golden: Golden) -> None:
+    """The heading and the first sentence said "more than 3 % above", and neither said what or how much."""
+    dear = estimate("other", 1.213, 1.2, 1.23, quantity="new").model_copy(update={"above": True})
+    alike = estimate("other", 1.0, 0.99, 1.01, verdict="no difference").model_copy(update={"above": False})
+    least = estimate("third", None, 1.5, None).model_copy(update={"above": True})
+    golden(headline(alike, dear))
+    assert ("21.3 %" in headline(alike, dear), "third" in headline(alike, dear)) == (True, False)
+    several = headline(dear, least)
+    golden(several)
+    assert several.index("third") < several.index("50") < several.index("other") < several.index("21.3")
+    golden(headline(alike, above=False))
+    said = comment(compared([alike, dear], fail_above=0.03, above=True))
+    assert (said.count("limit"), said.count("3 % above")) == (1, 0)
+
+
+def test_a_comment_names_the_commit() -> None:
+    assert ", commit ab12cd;" in comment(compared([estimate()], commit="ab12cd@2026-01-02T03:04:05+00:00"))
+    assert "commit" not in comment(compared([estimate()]))
+
+
+def test_a_comment_names_what_rules_match_that_no_lab_has(golden: Golden) -> None:
+    """Only who made the recipe knew that a list of blocked networks was not tried; who read the comment did not."""
+
+    def said(base: tuple[str, ...], change: tuple[str, ...], more: int = 0) -> list[str]:
+        record = compared([estimate()])
+        of_base, of_change, control = record.gateways
+        of_base = of_base.model_copy(update={"unmatched": base})
+        of_change = of_change.model_copy(update={"unmatched": change, "unmatched_more": more})
+        own = comment(record.model_copy(update={"gateways": (of_base, of_change, control)}))
+        return [line for line in own.splitlines() if line.startswith("- Rules ")]
+
+    assert said((), ()) == []
+    both = said(("203.0.113.0/24", "guests"), ("203.0.113.0/24", "guests"))
+    unlike = said(("203.0.113.0/24",), ("203.0.113.0/24", "192.168.2.0/24"))
+    many = said((), tuple(f"192.0.2.{number}" for number in range(20)), 80)
+    assert [len(lines) for lines in (both, unlike, many)] == [1, 2, 1]
+    assert "92 more" in many[0]
+    golden("\n".join([*both, *unlike, *many]))
+
+
+@pytest.mark.parametrize("notes", [(), (Note("time used up", "2 rounds; an interval needs 6"),)], ids=["", "note"])
+def test_a_comment_without_an_answer_begins_with_what_ended_the_rounds(notes: tuple[Note, ...], golden: Golden) -> None:
+    open_one = estimate("other", 1.0, 0.9, 1.2).model_copy(update={"verdict": "undecided"})
+    golden(comment(compared([open_one], notes=notes, decided=False)).splitlines()[2])
+
+
+@pytest.mark.parametrize(
+    ("quantity", "said"),
+    [("new", "20.1 k connections/s"), ("up", "20.1 k frames/s"), ("both", "20.1 k frames/s in each direction")],
+)
+def test_what_limited_a_search_has_its_rate_with_unit_and_direction(quantity: Quantity, said: str) -> None:
+    limit = SearchLimit(gateway="nat", quantity=quantity, limited_by="the tester", searches=1, of=1, at_least=20_100.0)
+    assert said in limit.text
+
+
+def test_a_comment_has_its_doubts_and_every_note_once_and_the_brief_text_the_table_of_the_whole_one() -> None:
+    record = compared([estimate()], notes=[Note("device", "the chains differ"), Note("ended early", "4 rounds: gone")])
+    assert [form(record).count("the chains differ") for form in (comment, text)] == [1, 1]
+    assert text(record).count("ended early: 4 rounds") == 1
+    grave = compared([estimate()], notes=[Note("log dropped", "own text", grade="answer")])
+    assert comment(grave).count("own text") == 1
+    assert "log dropped" in comment(grave).splitlines()[0]
+    assert "log dropped" not in comment(record).splitlines()[0]
+    brief, whole = (text(record, brief=brief, width=80).partition("\n\n")[2] for brief in (True, False))
+    assert brief.partition("\nns: ")[0] == whole.partition("\nCosts are ")[0] != ""

@@ -4,34 +4,25 @@
 from __future__ import annotations
 
 import json
-import math
-import random
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 from tests.unit.made_results import in_turns, made, with_interval
 
-from natgauge.analysis.contrast import contrast
+from natgauge import Result
 from natgauge.cli import run
-from natgauge.errors import UsageError
-from natgauge.metrics import metrics
-from natgauge.records.measurement import Result
-from natgauge.records.store import Store
-from natgauge.reports.difference import diff, document, interval_of, text
-from natgauge.statistics.two_samples import shift_coverage
 
 FIRST = (1000.0, 1010.0, 990.0, 1005.0, 995.0)
 
 
 def result(values: Sequence[float], *, error: float = 0.0, limited_by: str = "device", **changed: Any) -> Result:
     """A search's result: each value with an upper bound `error` above it, unless something else limited."""
-    middle = sorted(values)[len(values) // 2]
     turns = {**in_turns(len(values)), **changed.pop("parameters", {})}
-    plain = made(values, median=middle, parameters=turns, **changed).document()
+    plain = made(values, parameters=turns, **changed).document()
     for one in plain["repetitions"]:
         one |= {"limited_by": limited_by}
         if limited_by == "device" and error:
@@ -45,41 +36,55 @@ def times(factor: float, values: Sequence[float] = FIRST) -> list[float]:
     return [value * factor for value in values]
 
 
-def outcome(first: Result, second: Result, **asked: Any) -> str:
-    (line,) = diff([first], [second], **asked).lines
-    return line.outcome
+def stored(path: Path, *results: Result) -> str:
+    """A folder with a folder of each of these, which has its summary alone."""
+    for number, one in enumerate(results):
+        folder = path / str(number)
+        folder.mkdir(parents=True)
+        (folder / "summary.json").write_text(json.dumps(one.document()))
+    return str(path)
 
 
-@pytest.mark.parametrize(("number", "critical"), [(4, 0), (5, 2), (6, 5), (8, 13), (10, 23), (20, 127)])
-def test_the_ranks_are_those_of_the_published_critical_values_of_mann_and_whitney(number: int, critical: int) -> None:
-    assert shift_coverage(number, number, critical + 1) >= 0.95
-    assert shift_coverage(number, number, critical + 2) < 0.95
+class Diffs:
+    """Stores two runs, and lets `natgauge diff` compare the second with the first."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self._folder, self._capsys, self._number = folder, capsys, 0
+        self.status = 0
+
+    def ended(self, first: Sequence[Result], second: Sequence[Result], *asked: str) -> tuple[int, str, str]:
+        """Exit status, output and errors of the command."""
+        self._number += 1
+        runs = zip("ab", (first, second), strict=True)
+        self.status = run(["diff", *(stored(self._folder / f"{self._number}{at}", *one) for at, one in runs), *asked])
+        printed = self._capsys.readouterr()
+        return self.status, printed.out, printed.err
+
+    def text(self, first: Sequence[Result], second: Sequence[Result], *asked: str) -> str:
+        _, printed, errors = self.ended(first, second, *asked)
+        assert not errors
+        return printed
+
+    def document(self, first: Sequence[Result], second: Sequence[Result], *asked: str) -> Any:
+        return json.loads(self.text(first, second, "--json", *asked))
+
+    def line(self, first: Result, second: Result, *asked: str) -> Any:
+        """The only comparison of two results, as programs read it."""
+        (line,) = self.document([first], [second], *asked)["comparisons"]
+        return line
 
 
-def test_the_interval_holds_the_true_ratio_as_often_as_it_says_whatever_the_distribution() -> None:
-    chance = random.Random(9693)  # noqa: S311 - a simulation
-    plain, held = result(FIRST), 0
-
-    def drawn(factor: float) -> Result:
-        values = [factor * chance.paretovariate(3) for _ in range(5)]
-        own = tuple(replace(one, value=value) for one, value in zip(plain.repetitions, values, strict=True))
-        return plain.model_copy(update={"repetitions": own, "median": sorted(values)[2]})
-
-    for _ in range(2000):
-        found = contrast(drawn(1.0), drawn(1.7))
-        held += 1.7 in found.interval
-    # 0.968 is the exact coverage of five and five; 0.95 is four standard deviations below it.
-    assert held / 2000 > 0.95
-    assert found.interval.coverage == pytest.approx(0.968, abs=0.001)
-    assert held / 2000 < 0.985
+@pytest.fixture
+def diff(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Diffs:
+    return Diffs(tmp_path, capsys)
 
 
-def test_a_ratio_is_of_the_medians_and_its_interval_of_all_pairs() -> None:
-    found = contrast(result([100.0, 110.0, 120.0, 130.0]), result([200.0, 220.0, 240.0, 260.0]))
-    assert (found.kind, found.value) == ("ratio", 2.0)
+def test_a_ratio_is_of_the_medians_and_its_interval_of_all_pairs(diff: Diffs) -> None:
+    found = diff.line(result([100.0, 110.0, 120.0, 130.0]), result([200.0, 220.0, 240.0, 260.0]))
+    assert (found["kind"], found["value"]) == ("ratio", 2.0)
     # Four and four: only the smallest and the largest pair reach 95 %.
-    assert (found.interval.lower, found.interval.upper) == (200 / 130, 260 / 100)
-    assert found.interval.coverage == pytest.approx(1 - 2 / 70)
+    assert (found["lower"], found["upper"]) == (200 / 130, 260 / 100)
+    assert found["coverage"] == pytest.approx(1 - 2 / 70)
 
 
 LATENCY: dict[str, Any] = {"metric": "latency", "unit": "us"}
@@ -98,7 +103,7 @@ def undecided(values: Sequence[float], *, own: bool = False, error: float = 0.0,
     document = result(values, error=error, doubts=[doubt], **changed).document()
     for one in document["repetitions"]:
         one.update({"notes": [doubt]} if own else {})
-    return Result.from_document(document)
+    return with_interval(Result.from_document(document))
 
 
 def doubted(word: str, values: Sequence[float], **changed: Any) -> Result:
@@ -199,189 +204,158 @@ OUTCOMES: dict[str, tuple[Result, Result, float, str, str]] = {
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
-def test_the_outcome_is_what_no_noise_can_make(name: str, golden: Golden) -> None:
+def test_the_outcome_is_what_no_noise_can_make(name: str, diff: Diffs, golden: Golden) -> None:
     first, second, margin, said, reason = OUTCOMES[name]
-    found = diff([first], [second], margin=margin)
-    (line,) = found.lines
-    assert (line.outcome, line.conclusion.reason, found.exit_status) == (said, reason, STATUSES[said])
-    assert line.contrast is not None
-    golden([line.conclusion.why, interval_of(line.contrast)])
+    answer, *others = diff.text([first], [second], "--margin", str(margin)).splitlines()
+    begins = f"{said.capitalize()} ({reason}): " if reason else f"{said.capitalize()}: "
+    assert (answer[: len(begins)], diff.status) == (begins, STATUSES[said])
+    golden([answer, *(line for line in others if line.startswith(f"Line 1: {said}"))])
 
 
-@pytest.mark.parametrize("margin", [-0.1, 1.0, float("nan")])
-def test_a_margin_that_is_no_share_is_refused(margin: float) -> None:
-    with pytest.raises(UsageError, match="margin"):
-        diff([result(FIRST)], [result(times(0.9))], margin=margin)
+@pytest.mark.parametrize("margin", ["-0.1", "1.0", "nan"])
+def test_a_margin_that_is_no_share_is_refused(margin: str, diff: Diffs) -> None:
+    status, _, errors = diff.ended([result(FIRST)], [result(times(0.9))], "--margin", margin)
+    assert (status, errors.count("\n")) == (2, 1)
+    assert "margin" in errors
 
 
-def test_zeros_have_a_difference_and_no_ratio() -> None:
-    found = contrast(NONE, SOME)
-    assert (found.kind, found.value) == ("difference", 2.5)
-    open_ended = contrast(result(FIRST, limited_by="tester"), result([0.0, *times(1.2)[1:]]))
-    assert (open_ended.kind, open_ended.interval.lower) == ("difference", -math.inf)
+def test_zeros_have_a_difference_and_no_ratio(diff: Diffs) -> None:
+    found = diff.line(NONE, SOME)
+    assert (found["kind"], found["value"]) == ("difference", 2.5)
+    open_ended = diff.line(result(FIRST, limited_by="tester"), result([0.0, *times(1.2)[1:]]))
+    assert (open_ended["kind"], open_ended["lower"]) == ("difference", None)
 
 
-def answer(first: Sequence[Result], second: Sequence[Result], **asked: Any) -> str:
-    return text(diff(first, second, **asked)).splitlines()[0]
-
-
-def test_the_first_line_is_what_changed_most_and_surely_with_its_interval_and_unit(golden: Golden) -> None:
+def test_the_first_line_is_what_changed_most_and_surely_with_its_interval_and_unit(diff: Diffs, golden: Golden) -> None:
     """It was the head of a table."""
     same, slower, slowest, few = result(FIRST), result(times(0.9)), result(times(0.5)), result(times(0.1)[:3])
-    golden(answer([same, result(FIRST, **LATENCY)], [slower, result(times(3.0), **LATENCY)]))
     # A larger change that is not sure comes behind.
     rates: dict[str, Any] = {"metric": "connection-rate", "unit": "connections/s"}
-    golden(answer([same, result(FIRST[:3], **rates)], [slowest, result(few.values, **rates)]))
-    golden(answer([same], [same]))
-    golden(answer([same], [few]))
-    golden(answer([result(FIRST, limited_by="tester")], [slower]))
-    golden(answer([same], [result(times(0.8), parameters={"kernel": "6.1"})]))
-    golden(answer([NONE], [SOME]))
+    for first, second in (
+        ([same, result(FIRST, **LATENCY)], [slower, result(times(3.0), **LATENCY)]),
+        ([same, result(FIRST[:3], **rates)], [slowest, result(few.values, **rates)]),
+        ([same], [same]),
+        ([same], [few]),
+        ([result(FIRST, limited_by="tester")], [slower]),
+        ([same], [result(times(0.8), parameters={"kernel": "6.1"})]),
+        ([NONE], [SOME]),
+    ):
+        golden(diff.text(first, second).splitlines()[0])
 
 
-def test_the_answer_begins_with_what_decides_the_exit_status() -> None:
+def test_the_answer_begins_with_what_decides_the_exit_status(diff: Diffs) -> None:
     """It began with "Better", and the command ended with 1."""
-    found = diff([result(FIRST), result(FIRST, **LATENCY)], [result(times(3.0)), result(times(1.5), **LATENCY)])
-    assert {line.outcome for line in found.lines} == {"better", "worse"}
-    assert found.exit_status == 1
-    assert text(found).startswith("Worse")
+    both = ([result(FIRST), result(FIRST, **LATENCY)], [result(times(3.0)), result(times(1.5), **LATENCY)])
+    assert {line["outcome"] for line in diff.document(*both)["comparisons"]} == {"better", "worse"}
+    assert diff.text(*both).startswith("Worse")
+    assert diff.status == 1
 
 
-def test_set_ups_that_differ_are_refused_by_name_and_allowed_when_asked_for(golden: Golden) -> None:
+def test_set_ups_that_differ_are_refused_by_name_and_allowed_when_asked_for(diff: Diffs, golden: Golden) -> None:
     first = result(FIRST, parameters={"kernel": "6.1"})
     second = result(times(0.8), parameters={"kernel": "6.18"})
-    found = diff([first], [second])
-    (line,) = found.lines
-    assert (line.outcome, line.contrast, found.exit_status) == ("not compared", None, 5)
-    assert "kernel 6.1 against 6.18" in text(found)
+    line = diff.line(first, second)
+    assert (line["outcome"], line["value"], diff.status) == ("not compared", None, 5)
+    assert "kernel 6.1 against 6.18" in diff.text([first], [second])
     for about in ("kernel", "place"):
-        allowed = diff([first], [second], about=[about])
-        assert allowed.exit_status == 1
-        golden(text(allowed))
-    with pytest.raises(UsageError, match="'kernle'"):
-        diff([first], [second], about=["kernle"])
+        allowed = diff.text([first], [second], "--about", about)
+        assert diff.status == 1
+        golden(allowed)
+    status, _, errors = diff.ended([first], [second], "--about", "kernle")
+    assert (status, "'kernle'" in errors) == (2, True)
 
 
-def test_results_of_two_runs_are_paired_by_how_they_were_set_up() -> None:
+def test_results_of_two_runs_are_paired_by_how_they_were_set_up(diff: Diffs) -> None:
     first = [result(times(number), parameters={"connections": number}) for number in (1, 10, 100)]
     second = [result(times(number), parameters={"connections": number}) for number in (100, 10, 7)]
-    found = diff(first, second)
-    assert [line.outcome for line in found.lines].count("no difference seen") == 2
-    pairs = [(line.first, line.second) for line in found.lines]
-    numbers = [tuple(one.number("connections") for one in both) for both in pairs]
-    assert numbers == [(1, 7), (10, 10), (100, 100)]
-    about = diff(first, second, about=["connections"])
-    assert [line.second.number("connections") for line in about.lines] == [7, 10, 100]
+
+    def pairs(*asked: str) -> list[tuple[float, float]]:
+        found = diff.document(first, second, *asked)["comparisons"]
+        same = [line for line in found if line["first"]["median"] == line["second"]["median"]]
+        assert {line["outcome"] for line in same} == {"no difference seen"}
+        return [(line["first"]["median"] / 1000, line["second"]["median"] / 1000) for line in found]
+
+    assert pairs() == [(1, 7), (10, 10), (100, 100)]
+    assert pairs("--about", "connections") == [(1, 7), (10, 10), (100, 100)]
 
 
-def test_figures_of_an_emulated_machine_are_held_against_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_of_an_emulated_machine_are_held_against_nothing(diff: Diffs, tmp_path: Path, ran: Ran) -> None:
     stamp = [{"word": "functional", "text": "functional, not performance: the device ran on an emulated machine"}]
     emulated = [
         result(times(factor), parameters={"emulated": True}, doubts=stamp, limited_by="device") for factor in (1.0, 0.8)
     ]
     for first, second in ((emulated[0], emulated[1]), (result(FIRST), emulated[1])):
-        found = diff([first], [second], about=["place"], margin=0.05)
-        (line,) = found.lines
-        assert (line.outcome, line.conclusion.reason, line.contrast, found.exit_status) == (
-            "not compared",
-            "functional",
-            None,
-            5,
-        )
-    folders = [stored(tmp_path / name, one) for name, one in zip("ab", emulated, strict=True)]
-    assert run(["diff", *folders]) == 5
-    assert "functional, not performance" in capsys.readouterr().out
-    assert run(["diff", "--json", *folders]) == 5
-    (told,) = json.loads(capsys.readouterr().out)["comparisons"]
+        line = diff.line(first, second, "--about", "place", "--margin", "5%")
+        found = (line["outcome"], line["reason"], line["value"], diff.status)
+        assert found == ("not compared", "functional", None, 5)
+    told = diff.line(emulated[0], emulated[1])
     assert (told["reason"], told["value"], told["first"]["doubts"]) == ("functional", None, ["functional"])
+    assert "functional, not performance" in diff.text(emulated[:1], emulated[1:])
+    assert diff.status == 5
+    folder = stored(tmp_path / "x", emulated[0])
     for form in ("text", "markdown", "latex", "csv"):
-        assert run(["report", folders[0], "--format", form]) == 0
-        assert "functional" in capsys.readouterr().out
-    assert run(["report", folders[0], "--html", str(tmp_path / "page.html")]) == 0
+        assert "functional" in ran(["report", folder, "--format", form]).out
+    ran(["report", folder, "--html", str(tmp_path / "page.html")])
     assert "functional, not performance" in (tmp_path / "page.html").read_text()
 
 
-def test_what_was_varied_on_purpose_is_compared_and_all_that_grew_with_it_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
+def test_what_was_varied_on_purpose_is_compared_and_all_that_grew_with_it_is_named(diff: Diffs, golden: Golden) -> None:
     fewer = {"connections": 3000, "source_port_count": 300, "table_size": 6000, "hash_size": 3000}
     more = {"connections": 30000, "source_port_count": 3000, "table_size": 60000, "hash_size": 30000}
     first, second = result(FIRST, parameters=fewer), result(times(0.8), parameters=more)
-    assert diff([first], [second]).exit_status == 5
-    folders = [stored(tmp_path / "a", first), stored(tmp_path / "b", second)]
-    assert run(["diff", *folders, "--across", "connections"]) == 1
-    said = capsys.readouterr().out
-    assert "worse" in said
+    diff.text([first], [second])
+    assert diff.status == 5
+    said = diff.text([first], [second], "--across", "connections")
+    assert (said.split(":")[0], diff.status) == ("Worse", 1)
     golden(said)
     # What does not grow with it still keeps them apart.
     other = result(times(0.8), parameters={**more, "kernel": "6.1"})
-    (line,) = diff([first], [other], across=["connections"]).lines
-    assert (line.outcome, line.conclusion.why) == ("not compared", "kernel 6.18 against 6.1")
-    assert outcome(first, other, across=["connections", "kernel"]) == "worse"
+    line = diff.line(first, other, "--across", "connections")
+    assert (line["outcome"], line["why"]) == ("not compared", "kernel 6.18 against 6.1")
+    assert diff.line(first, other, "--across", "connections", "--across", "kernel")["outcome"] == "worse"
 
 
-def test_a_metric_of_one_run_only_is_told(golden: Golden) -> None:
+def test_a_metric_of_one_run_only_is_told(diff: Diffs, golden: Golden) -> None:
     first = [result(FIRST), result(FIRST, metric="connection-rate", unit="connections/s")]
-    found = diff(first, first[:1])
-    assert found.exit_status == 5
-    golden(text(found))
-    with golden.raises(UsageError):
-        diff(first[:1], first[1:])
-
-
-def test_a_metric_has_a_best_gateway_where_it_says_which_values_are_better() -> None:
-    assert {name for name, metric in metrics().items() if metric.best and metric.better is None} == set()
-    assert any(metric.better is None for metric in metrics().values())
-
-
-def stored(path: Path, *results: Result) -> str:
-    for number, one in enumerate(results):
-        folder = path / str(number)
-        folder.mkdir(parents=True)
-        Store(folder).write_summary(one.document())
-    return str(path)
+    golden(diff.text(first, first[:1]))
+    assert diff.status == 5
+    status, _, errors = diff.ended(first[:1], first[1:])
+    assert status == 2
+    golden(errors)
 
 
 @pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.2, 0), (0.8, 1)])
 def test_the_command_ends_with_what_continuous_integration_wants_to_know(
-    factor: float, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    factor: float, status: int, diff: Diffs
 ) -> None:
-    first, second = stored(tmp_path / "a", result(FIRST)), stored(tmp_path / "b", result(times(factor)))
-    assert run(["diff", first, second]) == status
-    assert "throughput" in capsys.readouterr().out
-    assert run(["diff", "--json", first, second]) == status
-    printed = json.loads(capsys.readouterr().out)
-    assert printed["exit_status"] == status
+    both = [result(FIRST)], [result(times(factor))]
+    assert "throughput" in diff.text(*both)
+    assert diff.status == status
+    printed = diff.document(*both)
+    assert printed["exit_status"] == diff.status == status
     assert printed["comparisons"][0]["value"] == pytest.approx(factor)
 
 
-def test_drawn_frames_are_no_connections_for_a_program_either() -> None:
+def test_drawn_frames_are_no_connections_for_a_program_either(diff: Diffs) -> None:
     drawn: dict[str, Any] = {
         "metric": "connection-rate",
         "unit": "connections/s",
         "parameters": {"order": "with-replacement"},
     }
-    compared = document(diff([result(FIRST, **drawn)], [result(times(0.8), **drawn)]))
-    assert [line["unit"] for line in compared["comparisons"]] == ["frames/s of drawn four tuples"]
+    line = diff.line(result(FIRST, **drawn), result(times(0.8), **drawn))
+    assert line["unit"] == "frames/s of drawn four tuples"
 
 
 @pytest.mark.parametrize("again", ["a", "b/../a", "link", "a/0"])
-def test_a_result_is_not_compared_with_itself_however_it_is_named(
-    again: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_result_is_not_compared_with_itself_however_it_is_named(again: str, tmp_path: Path, ran: Ran) -> None:
     first = stored(tmp_path / "a", result(FIRST))
     stored(tmp_path / "b", result(FIRST))
     (tmp_path / "link").symlink_to("a")
-    assert run(["diff", first, str(tmp_path / again)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = ran(["diff", first, str(tmp_path / again)], 2).err.splitlines()
     assert line.startswith(f"natgauge: diff: {first}/0")
     assert line.endswith("is on both sides and cannot differ from itself; name another run")
 
 
-def test_an_end_that_is_not_bounded_is_null_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first, second = stored(tmp_path / "a", result(FIRST)), stored(tmp_path / "b", result(FIRST, limited_by="tester"))
-    assert run(["diff", "--json", first, second]) == 5
-    (line,) = json.loads(capsys.readouterr().out)["comparisons"]
-    assert (line["outcome"], line["upper"]) == ("cannot tell", None)
+def test_an_end_that_is_not_bounded_is_null_in_json(diff: Diffs) -> None:
+    line = diff.line(result(FIRST), result(FIRST, limited_by="tester"))
+    assert (line["outcome"], line["upper"], diff.status) == ("cannot tell", None, 5)

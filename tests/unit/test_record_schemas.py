@@ -10,15 +10,11 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import compared, compared_by_rates, estimate
 from tests.unit.made_results import made
 from tools.record_schemas import RECORDS, schemas
-
-from natgauge.errors import UsageError
-from natgauge.notes import Note
-from natgauge.records.campaign import CampaignRecord
-from natgauge.records.comparison import ComparisonRecord
 
 FOLDER = Path(__file__).parents[2] / "records"
 NAMES = sorted(schemas())
@@ -48,7 +44,7 @@ def test_a_schema_is_valid_and_describes_and_closes_every_object(name: str) -> N
             assert one["description"], one["title"]
 
 
-NOTED = [Note("trials", "a round of cable is void: lost", 2)]
+NOTED = [{"word": "trials", "text": "a round of cable is void: lost", "count": 2}]
 
 
 @pytest.mark.parametrize(
@@ -75,9 +71,17 @@ def mutated(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {**document, "notes": ["x"]}
 
 
-def test_a_comparison_is_read_as_it_was_written() -> None:
+def stored(folder: Path, name: str, document: Any) -> str:
+    """The folder with this record in a file of this name."""
+    (folder / name).write_text(json.dumps(document))
+    return str(folder)
+
+
+def test_a_comparison_is_read_as_it_was_written(tmp_path: Path, ran: Ran) -> None:
     for one in (compared(), compared_by_rates(), compared(notes=NOTED)):
-        assert ComparisonRecord.from_document(one.document()) == one
+        folder = stored(tmp_path, "comparison.json", one.document())
+        (read,) = json.loads(ran(["report", folder, "--format", "json"]).out)["comparisons"]
+        assert read["record"] == one.document()
 
 
 @pytest.mark.parametrize(
@@ -95,18 +99,24 @@ def test_a_comparison_is_read_as_it_was_written() -> None:
         {"estimates": [{**estimate().model_dump(mode="json"), "low": -1.0}]},
     ],
 )
-def test_a_document_that_is_no_comparison_is_refused_in_one_line(change: dict[str, Any], golden: Golden) -> None:
-    with pytest.raises(UsageError) as raised:
-        ComparisonRecord.from_document({**compared().document(), **change}, "comparison.json")
-    text = str(raised.value)
-    assert text.startswith("results: comparison.json: ")
-    golden(text)
-    assert "\n" not in text
+def test_a_document_that_is_no_comparison_is_refused_in_one_line(
+    change: dict[str, Any], tmp_path: Path, ran: Ran, golden: Golden
+) -> None:
+    folder = stored(tmp_path, "comparison.json", {**compared().document(), **change})
+    said = ran(["report", folder], 2).err
+    assert said.count("\n") == 1
+    assert said.startswith(f"natgauge: results: {tmp_path / 'comparison.json'}")
+    golden(said)
 
 
-def test_a_campaign_is_refused_in_one_line_where_a_field_is_missing(golden: Golden) -> None:
-    with golden.raises(UsageError):
-        CampaignRecord.from_document({"schema": CampaignRecord.schema_version}, "campaign.json")
+#: The version of a campaign's record that natgauge writes.
+CAMPAIGN = published(next(name for name in NAMES if name.startswith("campaign-")))["$id"]
+
+
+def test_a_campaign_is_refused_in_one_line_where_a_field_is_missing(tmp_path: Path, ran: Ran, golden: Golden) -> None:
+    said = ran(["status", stored(tmp_path, "campaign.json", {"schema": CAMPAIGN})], 2).err
+    assert said.count("\n") == 1
+    golden(said)
 
 
 @pytest.mark.parametrize(
@@ -119,15 +129,20 @@ def test_a_campaign_is_refused_in_one_line_where_a_field_is_missing(golden: Gold
         ("repetitions", 2**63),
     ],
 )
-def test_an_estimate_that_no_campaign_has_is_refused_in_one_line(field: str, value: float) -> None:
+def test_an_estimate_that_no_campaign_has_is_refused_in_one_line(
+    field: str, value: float, tmp_path: Path, ran: Ran
+) -> None:
     """Seen: a traceback of `natgauge status`, which divides by the estimates and multiplies with the repetitions."""
 
-    def read(**changed: float) -> CampaignRecord:
+    def status(ends: int, **changed: float) -> Any:
         measurement = {"name": "throughput", "repetitions": 2, "estimated_seconds": 1.0, **changed}
         cell = {"name": "nat", "device": "nat", "values": {}, "measurements": [measurement]}
-        head = {"schema": CampaignRecord.schema_version, "natgauge": "1", "name": "made", "sha256": "", "seed": 1}
-        return CampaignRecord.from_document({**head, "plan": {}, "recipes": {}, "cells": [cell]}, "campaign.json")
+        head = {"schema": CAMPAIGN, "natgauge": "1", "name": "made", "sha256": "", "seed": 1}
+        document = {**head, "plan": {}, "recipes": {}, "cells": [cell]}
+        return ran(["status", "--json", stored(tmp_path, "campaign.json", document)], ends)
 
-    assert read().cells[0].measurements[0].repetitions == 2
-    with pytest.raises(UsageError, match=rf"^results: campaign\.json: cells\.0\.measurements\.0\.{field}: "):
-        read(**{field: value})
+    (measurement,) = json.loads(status(0).out)["measurements"]
+    assert measurement["most_repetitions"] == 2
+    said = status(2, **{field: value}).err
+    where = f"natgauge: results: {tmp_path / 'campaign.json'}: cells.0.measurements.0.{field}: "
+    assert (said.count("\n"), said[: len(where)]) == (1, where)

@@ -15,11 +15,10 @@ from typing import Any
 
 import pytest
 from tests.unit.golden import Golden
-from tests.unit.made_results import keep, made
+from tests.unit.made_results import kept_as, made
 
 from natgauge import Result
 from natgauge.cli import run
-from natgauge.records.store import Store
 
 UNITS = {
     "connection-rate": "connections/s", "throughput": "frames/s", "validated-connection-rate": "connections/s",
@@ -66,11 +65,7 @@ class Reports:
         folder = self._folder / str(self._number)
         for number, result in enumerate(results):
             # A name without a date: the table has none then.
-            own = folder / f"{number:02}"
-            own.mkdir(parents=True)
-            store = Store(own)
-            store.write_plan({})
-            keep(store, result)
+            kept_as(folder / f"{number:02}", result)
         status = run(["report", *asked.split(), str(folder)])
         printed = self._capsys.readouterr()
         return status, printed.out, printed.err

@@ -16,12 +16,15 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import doubted_for, grouped, made
 from tests.unit.made_settings import alone, stored_alone
 from tests.unit.simulated import Gateway
+from tests.unit.test_doubtful import doubt, rate
 
 from natgauge.analysis.between_runs import left_range
 from natgauge.cli import run
 from natgauge.doubts import find
+from natgauge.doubts.doubt import count_of
 from natgauge.known_doubts import words_of
 from natgauge.measurements.making import make
+from natgauge.metrics import metrics
 from natgauge.notes import Note
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.result.notes import disturbed_note
@@ -32,6 +35,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS, Parameters, describe, descriptions
 from natgauge.records.store import Store
 from natgauge.reports import csv_table
+from natgauge.reports.doubtful import in_summary
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.rows import rows
 from natgauge.reports.text import table, verdict
@@ -519,3 +523,40 @@ def test_experiments_that_the_time_left_out_were_planned_and_not_made() -> None:
     )
     told = {row.label: row.printed for row in rows([cut])}
     assert (told["number of experiments"], told["experiments planned"]) == (["4"], ["10"])
+
+
+def test_a_note_shows_its_word_where_it_is_a_reason_for_doubt(golden: Golden) -> None:
+    golden(str(Note("undecided", "above 5 frames/s")))
+    assert str(Note("method", "MLRsearch")) == "MLRsearch"
+
+
+def test_counts_of_one_word_add_up() -> None:
+    notes = [Note("contradictions", "a", 2), Note("trials", "b", 7), Note("contradictions", "c")]
+    assert (count_of(notes, "contradictions"), count_of(notes, "undecided")) == (3, 0)
+
+
+def test_a_metric_has_a_best_gateway_where_it_says_which_values_are_better() -> None:
+    assert {name for name, metric in metrics().items() if metric.best and metric.better is None} == set()
+    assert any(metric.better is None for metric in metrics().values())
+
+
+@pytest.mark.parametrize(
+    ("doubts", "left"),
+    [
+        # The value has no upper end.
+        ([doubt("tester on device cores", 0.027), doubt("rare loss")], ["rare loss"]),
+        ([doubt("tester on device cores", 0.027), doubt("link limited")], ["link limited"]),
+        # It has one, or this doubt is the one that opens it.
+        ([doubt("tester on device cores", 0.027)], ["tester on device cores"]),
+        ([doubt("tester on device cores", 0.35, "answer")], ["tester on device cores"]),
+        ([doubt("tester on device cores", 0.027), doubt("drift")], ["tester on device cores", "drift"]),
+        # The other end is moved.
+        ([doubt("queues", 0.02), doubt("rare loss")], ["queues", "rare loss"]),
+    ],
+)
+def test_a_doubt_that_only_moves_an_open_end_is_not_in_a_summary(doubts: list[dict[str, Any]], left: list[str]) -> None:
+    result = rate([100.0] * 4, "a", *doubts)
+    assert [each.word for each in in_summary(result)] == left
+    brief, in_full = (verdict(result, brief=brief) for brief in (True, False))
+    assert [word for word in ("tester on device cores",) if word in brief] == [each for each in left if "cores" in each]
+    assert "tester on device cores" in in_full or "queues" in left

@@ -7,24 +7,17 @@ Words of closed sets have the types of their sets on their whole way, from the v
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import get_args
 
 import pytest
-from pydantic import ValidationError
-from tests.plans import OneTrial
-from tests.unit.golden import Golden
+from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, campaign
+from tests.unit.conftest import Ran
 
 import natgauge
-from natgauge import procedures
-from natgauge.campaigns.journal_lines import adapter_of
-from natgauge.doubts.doubt import count_of
-from natgauge.notes import Note
-from natgauge.setup.cell import inputs_of_part, place_inputs
-from natgauge.words import LimitedBy
 
 ROOT = Path(natgauge.__file__).parent
 #: Methods of texts that tell what is in them.
@@ -149,11 +142,19 @@ def begins(message: ast.expr) -> str:
     return ""
 
 
-def test_an_error_that_begins_with_an_input_has_it_as_data() -> None:
-    cell = (input_ for part in ("traffic", "lab", "device") for input_ in inputs_of_part(part))
-    places = (input_ for input_, _ in place_inputs().values())
-    own = (input_ for metric in procedures.procedures() for input_ in procedures.get(metric).own_inputs())
-    names = {input_.name for input_ in (*cell, *places, *own)}
+def options(ran: Ran) -> set[str]:
+    """The inputs of all metrics, as the command line has them."""
+
+    def listed(pattern: str, *words: str) -> list[str]:
+        return re.findall(rf"^  {pattern}", ran(["measure", *words, "--help"]).out, re.MULTILINE)
+
+    metrics = listed("([a-z][a-z-]+)  ")
+    return {name.replace("-", "_") for metric in metrics for name in listed(r"(?:-\w, )?--([a-z-]+)", metric)}
+
+
+def test_an_error_that_begins_with_an_input_has_it_as_data(ran: Ran) -> None:
+    names = options(ran)
+    assert {"frame_size", "connections", "lab", "placement", "empty_command", "alpha"} <= names
     without, number = set(), 0
     for package in ("gateways", "inputs", "labs", "paired", "procedures", "setup", "trial"):
         for path in sorted((ROOT / package).rglob("*.py")):
@@ -202,16 +203,6 @@ def test_no_module_reads_the_text_of_a_note() -> None:
     assert {path: calls for path, calls in found.items() if calls} == {}
 
 
-def test_a_note_shows_its_word_where_it_is_a_reason_for_doubt(golden: Golden) -> None:
-    golden(str(Note("undecided", "above 5 frames/s")))
-    assert str(Note("method", "MLRsearch")) == "MLRsearch"
-
-
-def test_counts_of_one_word_add_up() -> None:
-    notes = [Note("contradictions", "a", 2), Note("trials", "b", 7), Note("contradictions", "c")]
-    assert (count_of(notes, "contradictions"), count_of(notes, "undecided")) == (3, 0)
-
-
 #: Types that say which words there are; a column of a table names the type of its cells instead.
 TYPES = {"LimitedBy", "DeviceLimit", "SearchLimitedBy"}
 
@@ -242,24 +233,28 @@ def test_a_limit_has_its_type_wherever_it_is_handed_on() -> None:
     assert {where: kind for where, kind in found.items() if kind.removesuffix(" | None") not in TYPES} == {}
 
 
-@pytest.mark.parametrize("word", [*get_args(LimitedBy), None])
-def test_a_journal_may_have_each_limit(word: str | None) -> None:
-    assert adapter_of(OneTrial).validate_python(trial(word)).limited_by == word
+#: The words that the published record of a result may have.
+LIMITS = json.loads((ROOT.parents[1] / "records" / "summary-7.schema.json").read_text())["properties"]["limited_by"]
 
 
-def test_a_journal_with_another_limit_is_refused() -> None:
-    with pytest.raises(ValidationError, match="limited_by"):
-        adapter_of(OneTrial).validate_python(trial("the moon"))
+@pytest.fixture(scope="module")
+def campaign_of_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign of one repetition, some of whose trials failed."""
+    folder = tmp_path_factory.mktemp("limits")
+    campaign(folder, Benches(), plan=ONE_CONNECTION_RATE.replace("repetitions = 3", "repetitions = 1"))
+    return folder
 
 
-def trial(limited_by: str | None) -> dict[str, object]:
-    plan = {"connections": 1, "phase1_rate": 1.0}
-    return {
-        "plan": plan,
-        "request": None,
-        "result": None,
-        "placement": "shared",
-        "verdict": "FAIL",
-        "reason": "lost",
-        "limited_by": limited_by,
-    }
+@pytest.mark.parametrize("word", [*LIMITS["enum"], None, "the moon"])
+def test_a_journal_may_have_each_limit_and_no_other(word: str | None, campaign_of_one: Path, ran: Ran) -> None:
+    journal = campaign_of_one / "out" / "journal.jsonl"
+    before = journal.read_text()
+    lines = [json.loads(line) for line in before.splitlines()]
+    (repetition,) = (line for line in lines if line["event"] == "repetition")
+    attempts = repetition["measured"]["measurements"][0]["attempts"]
+    at, outcome = next((at, one["outcome"]) for at, one in enumerate(attempts) if one["outcome"]["verdict"] == "FAIL")
+    outcome["limited_by"] = word
+    journal.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    said = ran(["status", str(campaign_of_one / "out")], 2 if word == "the moon" else 0)
+    journal.write_text(before)
+    assert (f"attempts.{at}.outcome.limited_by: 'the moon': " in said.err) == (word == "the moon")

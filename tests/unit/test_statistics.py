@@ -7,15 +7,22 @@ import math
 import random
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from tests.unit.made_comparisons import compared
+from tests.unit.made_results import in_turns, made
 
+from natgauge import Result
+from natgauge.analysis.contrast import contrast
+from natgauge.analysis.history import Dated, history
 from natgauge.statistics.interim import possible_alphas
-from natgauge.statistics.interval import ConfidenceInterval
+from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 from natgauge.statistics.order_statistics import (
     median_coverage,
     median_estimate,
@@ -25,7 +32,7 @@ from natgauge.statistics.order_statistics import (
 from natgauge.statistics.orders import falling_pairs
 from natgauge.statistics.rounds import estimate_over_rounds, magnitude_over_rounds, student_t
 from natgauge.statistics.trend import step_of
-from natgauge.statistics.two_samples import moses_interval, shift_coverage
+from natgauge.statistics.two_samples import moses_interval, ratio_of, shift_coverage
 
 NUMBERS = [*range(1, 60), 100, 101, 1000, 1501, 20_000]
 
@@ -166,3 +173,127 @@ def test_a_reader_of_an_interval_tries_all_that_its_analysis_may_have_spent() ->
 def test_a_stored_interval_that_is_none_is_refused(stored: str) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(ConfidenceInterval).validate_json(stored)
+
+
+@pytest.mark.parametrize(("number", "critical"), [(4, 0), (5, 2), (6, 5), (8, 13), (10, 23), (20, 127)])
+def test_the_ranks_are_those_of_the_published_critical_values_of_mann_and_whitney(number: int, critical: int) -> None:
+    assert shift_coverage(number, number, critical + 1) >= 0.95
+    assert shift_coverage(number, number, critical + 2) < 0.95
+
+
+def test_the_interval_holds_the_true_ratio_as_often_as_it_says_whatever_the_distribution() -> None:
+    chance = random.Random(9693)  # noqa: S311 - a simulation
+    plain, held = made([1.0] * 5, parameters=in_turns(5)), 0
+
+    def drawn(factor: float) -> Result:
+        values = [factor * chance.paretovariate(3) for _ in range(5)]
+        own = tuple(replace(one, value=value) for one, value in zip(plain.repetitions, values, strict=True))
+        return plain.model_copy(update={"repetitions": own, "median": sorted(values)[2]})
+
+    for _ in range(2000):
+        found = contrast(drawn(1.0), drawn(1.7))
+        held += 1.7 in found.interval
+    # 0.968 is the exact coverage of five and five; 0.95 is four standard deviations below it.
+    assert held / 2000 > 0.95
+    assert found.interval.coverage == pytest.approx(0.968, abs=0.001)
+    assert held / 2000 < 0.985
+
+
+def normal(mean: float, error: float) -> MedianEstimate:
+    """An estimate whose logarithm is normal, with its interval of 95 %."""
+    half = 1.959964 * error
+    interval = ConfidenceInterval(math.exp(mean - half), math.exp(mean + half), 0.95)
+    return MedianEstimate(math.exp(mean), interval, 100)
+
+
+def test_two_normal_estimates_make_the_exact_interval_of_their_difference() -> None:
+    found = ratio_of(normal(0.1, 0.03), normal(0.4, 0.04))
+    assert found.value == pytest.approx(math.exp(0.3))
+    # The standard errors 0.03 and 0.04 make one of 0.05.
+    assert found.lower == pytest.approx(math.exp(0.3 - 1.959964 * 0.05))
+    assert found.upper == pytest.approx(math.exp(0.3 + 1.959964 * 0.05))
+    assert (found.interval.coverage, found.number) == (0.95, 100)
+
+
+def test_each_end_comes_of_the_ends_that_pull_it_there() -> None:
+    first = MedianEstimate(1.0, ConfidenceInterval(0.5, 1.0, 0.95), 10)
+    second = MedianEstimate(1.0, ConfidenceInterval(1.0, 4.0, 0.9), 20)
+    found = ratio_of(first, second)
+    # Only a lower first and a higher second are possible, and both make the ratio larger.
+    assert found.lower == pytest.approx(1.0)
+    assert found.upper == pytest.approx(math.exp(math.hypot(math.log(4), math.log(2))))
+    assert found.interval.coverage == 0.9
+
+
+def sampled(source: random.Random, mean: float, spread: float, number: int) -> MedianEstimate:
+    """An estimate from a sample of logarithms, with Student's interval."""
+    logs = [source.gauss(mean, spread) for _ in range(number)]
+    middle = statistics.fmean(logs)
+    half = student_t(0.05, number - 1) * statistics.stdev(logs) / math.sqrt(number)
+    interval = ConfidenceInterval(math.exp(middle - half), math.exp(middle + half), 0.95)
+    return MedianEstimate(math.exp(middle), interval, number)
+
+
+@pytest.mark.parametrize(
+    ("spreads", "numbers"), [((0.01, 0.01), (5, 5)), ((0.01, 0.1), (8, 5)), ((0.2, 0.01), (3, 12))]
+)
+def test_the_interval_contains_the_true_ratio_as_often_as_it_says(
+    spreads: tuple[float, float], numbers: tuple[int, int]
+) -> None:
+    source = random.Random(11)  # noqa: S311 - no secret
+    covered = 0
+    for _ in range(2000):
+        first = sampled(source, 0.2, spreads[0], numbers[0])
+        second = sampled(source, 0.5, spreads[1], numbers[1])
+        covered += math.exp(0.3) in ratio_of(first, second).interval
+    # 95 %, less three standard errors of 2,000 draws.
+    assert covered / 2000 >= 0.935
+
+
+#: Standard deviation of the logarithm of a ratio of which nothing changes.
+SIGMA = 0.004
+
+
+def looked_at(
+    chance: random.Random, looks: int, rounds: int, drawn: Callable[[random.Random], tuple[float, float, float]]
+) -> Any:
+    """The only series of a history of so many comparisons, each with such an interval."""
+    plain = compared(rounds=rounds)
+    every = []
+    for look in range(looks):
+        low, ratio, high = drawn(chance)
+        (one,) = plain.estimates
+        estimates = (one.model_copy(update={"ratio": ratio, "low": low, "high": high}),)
+        record = plain.model_copy(update={"estimates": estimates})
+        every.append(Dated(record, datetime.fromtimestamp(look * 86_400, UTC), "", ""))
+    (series,) = history(every, 0.0)
+    return series
+
+
+def over_three_rounds(chance: random.Random) -> tuple[float, float, float]:
+    """Student's interval."""
+    logs = [chance.gauss(0, SIGMA) for _ in range(3)]
+    half = student_t(0.05, 2) * statistics.stdev(logs) / math.sqrt(3)
+    middle = statistics.fmean(logs)
+    low, ratio, high = (1.1 * math.exp(end) for end in (middle - half, middle, middle + half))
+    return low, ratio, high
+
+
+def of_known_spread(chance: random.Random) -> tuple[float, float, float]:
+    ratio, reach = 1.1 * math.exp(chance.gauss(0, SIGMA)), math.exp(1.96 * SIGMA)
+    return ratio / reach, ratio, ratio * reach
+
+
+def test_intervals_of_three_rounds_each_mark_no_more_than_the_error_allows() -> None:
+    """Normal quantiles mark something in about a third of such figures, and Student's of each alone next to nothing."""
+    chance = random.Random(5)  # noqa: S311 - not for secrets
+    figures = [looked_at(chance, 100, 3, over_three_rounds) for _ in range(60)]
+    assert sum(bool(series.changes) for series in figures) <= 3
+    # The last intervals are of use: within a few standard errors.
+    assert statistics.median(series.points[-1].high / 1.1 - 1 for series in figures) < 10 * SIGMA / math.sqrt(3)
+
+
+def test_noise_alone_is_marked_in_no_more_figures_than_the_error_allows() -> None:
+    """Sixty figures of fifty nights, each with intervals that hold their level: 5 % may have a mark."""
+    chance = random.Random(5)  # noqa: S311 - not for secrets
+    assert sum(bool(looked_at(chance, 50, 4, of_known_spread).changes) for _ in range(60)) <= 6
