@@ -16,6 +16,7 @@ from natgauge.late_delays import LateDelays
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search.binary_search import SearchPlan, search
+from natgauge.procedures.kit.search.bracket import Bracket, Load
 from natgauge.procedures.kit.search.permanent_loss import Faults, PermanentLoss, Reason, Through
 from natgauge.procedures.kit.search.rare_loss import ABOVE
 from natgauge.procedures.kit.time_budget import TimeUpError
@@ -58,6 +59,19 @@ def test_a_search_whose_bounds_were_tried_again_does_not_say_that_this_was_left_
     (said,) = [note.text for note in found.notes if note.word == "time used up"]
     assert "final bounds" not in said
     assert said.startswith("trials that show whether the rate alone made the bounds left out: ")
+
+
+def test_what_a_first_failure_forwarded_is_believed_and_that_of_a_later_one_only_where_it_is_lower() -> None:
+    """A device that loses a frame now and then forwards nearly all at rates that are too high, too."""
+    bracket = Bracket(1000.0, SearchError(rate=10.0))
+    found = [bracket.below(Load(1000.0, fails=1, forwarded=rate)) for rate in (990.0, 990.0, 500.0, None, 990.0)]
+    assert found == [
+        (986.0, False),
+        (pytest.approx(1000 / 1.2), False),
+        (496.0, True),
+        (pytest.approx(1000 / 1.8), True),
+        (500.0, True),
+    ]
 
 
 def failed_of(lost: int) -> Trial:
