@@ -34,15 +34,19 @@ class Policed(Gateway):
 
 @dataclass(slots=True)
 class Logging(Gateway):
-    """A gateway with a log: `lasting` records/s are written, and `burst` of them wait in a buffer."""
+    """A gateway with a log: `lasting` records/s are written, and `burst` of them wait in a buffer.
+
+    `lacks`: share of the connections of which it never writes a record.
+    """
 
     lasting: float = 20_000.0
     burst: int = 5_000
+    lacks: float = 0.0
 
     def _trial(self, plan: PlanOfTrial) -> OneTrial:
         trial = Gateway._trial(self, plan)
         opened = trial.phase1.received_frames
-        records = min(opened, int(self.burst + self.lasting * opened / plan.phase1_rate))
+        records = min(opened - int(self.lacks * opened), int(self.burst + self.lasting * opened / plan.phase1_rate))
         log = LogCounts(connections=opened, records=records, octets=100 * records, lost=opened - records)
         return reading(trial, log=log)
 

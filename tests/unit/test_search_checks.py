@@ -14,9 +14,10 @@ from natgauge.causes.cause import Cause
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.late_delays import LateDelays
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.procedures.kit.search.binary_search import SearchPlan, search
 from natgauge.procedures.kit.search.bracket import Bracket, Load
+from natgauge.procedures.kit.search.buckets import clearer, suspected
 from natgauge.procedures.kit.search.permanent_loss import Faults, PermanentLoss, Reason, Through
 from natgauge.procedures.kit.search.rare_loss import ABOVE
 from natgauge.procedures.kit.time_budget import TimeUpError
@@ -286,3 +287,59 @@ def test_a_loss_at_every_rate_is_proven_by_trials_that_one_share_explains(
 )
 def test_late_frames_are_told_with_their_delays(share: float, delays: LateDelays | None, golden: Golden) -> None:
     golden(replace(SHARE, kind="late", share=share, late_delays=delays).note("frames/s").text)
+
+
+def failing(*trials: tuple[float, float], limited_by: str = "device") -> list[Attempt]:
+    """Failed trials: rates, and the shares of a million connections that were lost."""
+    counts = [make_counts(10**6, 10**6, round(10**6 * (1 - lost))) for _, lost in trials]
+    outcomes = (make_outcome("FAIL", "loss", each, limited_by=limited_by, failed_phase=1) for each in counts)
+    return [Attempt(rate, short=False, outcome=one) for (rate, _), one in zip(trials, outcomes, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("failed", "share", "lasting"),
+    [
+        # Half of what an overload without a bucket loses.
+        (failing((2e5, 0.25)), 0.5, 5e4),
+        # Of N connections N (1 - r/X) - B are lost: r = 40,000/s and B = 0.55 N.
+        (failing((1.5e5, 0.18333333), (2e5, 0.25)), 0.55, 4e4),
+        (failing((1.6e5, 0.2), (2e5, 0.25)), 0.55, 4e4),
+        # Rates so near to each other show no more than one of them.
+        (failing((1.61e5, 0.2), (2e5, 0.25)), 0.5, 5e4),
+        # Their losses are not those of a bucket.
+        (failing((1.5e5, 0.25), (2e5, 0.25)), 0.5, 5e4),
+        (failing((1.5e5, 0.01), (2e5, 0.25)), 0.5, 5e4),
+        (failing((2e5, 0.44)), 0.12, 8.8e4),
+        (failing((2e5, 0.06)), 0.88, 1.2e4),
+    ],
+)
+def test_a_bucket_is_suspected_by_what_failed_trials_lost(failed: list[Attempt], share: float, lasting: float) -> None:
+    bucket = suspected(failed, 1e5)
+    assert bucket is not None
+    assert (bucket.share, bucket.lasting) == pytest.approx((share, lasting), rel=1e-5)
+    assert bucket.trial == (1.25e5, 250_000)
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [[], failing((2e5, 0.46)), failing((2e5, 0.04)), failing((1.04e5, 0.02)), failing((2e5, 0.25), limited_by="table")],
+)
+def test_none_is_suspected_by_what_an_overload_or_a_rare_loss_explains(failed: list[Attempt]) -> None:
+    assert suspected(failed, 1e5) is None
+
+
+@pytest.mark.parametrize(
+    ("failed", "rate"),
+    [
+        ([], None),
+        (failing((1.4e5, 0.1)), 2e5),
+        (failing((1.4e5, 0.27)), None),
+        (failing((1.5e5, 0.1)), None),
+        (failing((1.2e5, 0.1), (1.4e5, 0.1)), 2e5),
+        (failing((1.2e5, 0.1), (1.6e5, 0.1)), None),
+    ],
+)
+def test_a_clearer_trial_is_wanted_where_all_that_hint_at_a_bucket_are_near(
+    failed: list[Attempt], rate: float | None
+) -> None:
+    assert clearer(failed, 1e5) == rate
