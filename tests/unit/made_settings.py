@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from natgauge.measurements.making import make
 from natgauge.measurer import Measurer
-from natgauge.procedures import get
+from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.procedure import Procedure, make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE
@@ -19,6 +20,11 @@ from natgauge.records.parameters import Parameters
 def settings_of(procedure: Procedure[Any], choices: Mapping[str, object], **decided: Any) -> Any:
     """Read the choices, and make the settings of them and of what traffic and lab decide."""
     return make_settings(procedure, procedure.taken(choices), **decided)
+
+
+def metrics_with(setting: str) -> list[str]:
+    """Names of the metrics that have this setting."""
+    return sorted(name for name, one in procedures().items() if setting in {each.name for each in fields(one.settings)})
 
 
 def alone(metric: str, measurer: Measurer, **choices: Any) -> MeasurementResult:

@@ -344,6 +344,11 @@ def test_a_tester_without_a_highest_rate_searches_for_none(top: float) -> None:
     assert top_rate(Gateway(ceiling=0.5)) > 0
 
 
+def test_one_repetition_for_a_comparison_is_under_the_same_rule() -> None:
+    with pytest.raises(ShortTrialsError):
+        RATE.once(Gateway(establishes=354_000.0, placement="shared"), settings(100, "shared"), None)
+
+
 # What costs and comparisons share: void rounds are noted, and three in a row end a measurement.
 
 
