@@ -27,14 +27,18 @@ def metrics_with(setting: str) -> list[str]:
     return sorted(name for name, one in procedures().items() if setting in {each.name for each in fields(one.settings)})
 
 
-def alone(metric: str, measurer: Measurer, **choices: Any) -> MeasurementResult:
-    """Measure once, of 1,000 connections unless chosen, what no lab has: a measurer's trials count as they are."""
-    procedure = get(metric)
-    placement = getattr(measurer, "placement", "isolated")
-    decided = {"connections": 1000, "placement": placement, "order": "permutation"}
+def settings_for(metric: str, **choices: Any) -> Any:
+    """Settings of a metric by its name, of 1,000 connections and in `isolated` placement unless chosen."""
+    decided = {"connections": 1000, "placement": "isolated", "order": "permutation"}
     decided |= {name: choices.pop(name) for name in DECIDED_ELSEWHERE & set(choices)}
     decided.setdefault("four_tuples", decided["connections"])
-    return procedure.measure(measurer, settings_of(procedure, {"repeat": 1, **choices}, **decided))
+    return settings_of(get(metric), choices, **decided)
+
+
+def alone(metric: str, measurer: Measurer, **choices: Any) -> MeasurementResult:
+    """Measure once, of 1,000 connections unless chosen, what no lab has: a measurer's trials count as they are."""
+    placed = {"placement": getattr(measurer, "placement", "isolated")}
+    return get(metric).measure(measurer, settings_for(metric, **{"repeat": 1, **placed, **choices}))
 
 
 def stored_alone(metric: str, measurer: Measurer, **choices: Any) -> Result:
