@@ -246,9 +246,11 @@ class Gateway(Measurer):
         trial = self._trial(plan)
         return trial if self.alters is None else self.alters(len(self.plans), trial)
 
-    def _delays(self, plan: TrialPlan, counts: StreamCounts) -> Delays:
+    def _delays(self, plan: TrialPlan, counts: StreamCounts) -> Delays | None:
         """Of the first frames; a direction's delays are the more often repeated, the more frames it has."""
         frames = min(counts.received_frames, MOST_TIMED, plan.delay_samples or MOST_TIMED)
+        if not frames:
+            return None
         delays = self.first_delays if plan.phase2 is None else self.delays
         timed_ones = recorded(list(itertools.islice(itertools.cycle(delays), frames)))
         timed_ones = replace(timed_ones, due_in_stalls=self.due_in_stalls)

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_counts, change_trial
-from tests.unit.simulated import Gateway, reading
+from tests.unit.recorded_delays import recorded
+from tests.unit.simulated import ABLE, Gateway, reading
 
 from natgauge.agreement.generated import StreamCounts
+from natgauge.delays import Delays
 from natgauge.late_delays import LateDelays
 from natgauge.log_counts import LogCounts
+from natgauge.measurer import Ability
+from natgauge.trials import Direction
 
 #: Above every time limit that a search sets for a frame by itself.
 DELAY_SECONDS = 0.024
@@ -72,3 +76,14 @@ class Delaying(Gateway):
 
         phase2 = {direction: late(counts) for direction, counts in trial.phase2.items()}
         return change_trial(trial, phase1=late(trial.phase1), phase2=phase2)
+
+
+@dataclass(slots=True)
+class Joined(Gateway):
+    """A gateway whose tester's own delay is a tenth of the time between frames of a direction."""
+
+    abilities: frozenset[Ability] = ABLE
+
+    def own_delays(self, plan: PlanOfTrial) -> dict[Direction, Delays]:
+        assert plan.phase2 is not None
+        return dict.fromkeys(Direction, recorded([0.1 / plan.phase2.initiator_rate] * 10))
