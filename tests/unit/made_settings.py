@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -35,10 +35,16 @@ def settings_for(metric: str, **choices: Any) -> Any:
     return settings_of(get(metric), choices, **decided)
 
 
-def alone(metric: str, measurer: Measurer, **choices: Any) -> MeasurementResult:
-    """Measure once, of 1,000 connections unless chosen, what no lab has: a measurer's trials count as they are."""
+def alone(
+    metric: str, measurer: Measurer, *, clock: Callable[[], float] | None = None, **choices: Any
+) -> MeasurementResult:
+    """Measure once, of 1,000 connections unless chosen, what no lab has: a measurer's trials count as they are.
+
+    `clock`: seconds that have passed; None = those of this machine, in which simulated trials take next to none.
+    """
     placed = {"placement": getattr(measurer, "placement", "isolated")}
-    return get(metric).measure(measurer, settings_for(metric, **{"repeat": 1, **placed, **choices}))
+    timed = {} if clock is None else {"clock": clock}
+    return get(metric).measure(measurer, settings_for(metric, **{"repeat": 1, **placed, **choices}), **timed)
 
 
 def stored_alone(metric: str, measurer: Measurer, **choices: Any) -> Result:

@@ -14,7 +14,7 @@ from natgauge.agreement.generated import StreamCounts
 from natgauge.delays import Delays
 from natgauge.late_delays import LateDelays
 from natgauge.log_counts import LogCounts
-from natgauge.measurer import Ability
+from natgauge.measurer import Ability, OutlastingError
 from natgauge.trials import Direction
 
 #: Above every time limit that a search sets for a frame by itself.
@@ -87,3 +87,15 @@ class Joined(Gateway):
     def own_delays(self, plan: PlanOfTrial) -> dict[Direction, Delays]:
         assert plan.phase2 is not None
         return dict.fromkeys(Direction, recorded([0.1 / plan.phase2.initiator_rate] * 10))
+
+
+@dataclass(slots=True)
+class Forgetful(Gateway):
+    """A gateway that forgets connections after a while, so that slower trials are not run."""
+
+    forgets_after: float = 1.0
+
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
+        if plan.connections / plan.phase1_rate >= self.forgets_after:
+            raise OutlastingError("UDP timeout: too short")
+        return Gateway.measure(self, plan)
