@@ -47,6 +47,6 @@ def alone(
     return get(metric).measure(measurer, settings_for(metric, **{"repeat": 1, **placed, **choices}), **timed)
 
 
-def stored_alone(metric: str, measurer: Measurer, **choices: Any) -> Result:
-    """The same as a result with its doubts."""
-    return make(alone(metric, measurer, **choices), Parameters())
+def stored_alone(metric: str, measurer: Measurer, *, around: Mapping[str, Any] | None = None, **choices: Any) -> Result:
+    """The same as a result with its doubts, and with parameters of what is around a measurer by their names."""
+    return make(alone(metric, measurer, **choices), Parameters.grouped(place=around or {}))
