@@ -30,7 +30,7 @@ def metrics_with(setting: str) -> list[str]:
 def settings_for(metric: str, **choices: Any) -> Any:
     """Settings of a metric by its name, of 1,000 connections and in `isolated` placement unless chosen."""
     decided = {"connections": 1000, "placement": "isolated", "order": "permutation"}
-    decided |= {name: choices.pop(name) for name in DECIDED_ELSEWHERE & set(choices)}
+    decided |= {name: choices.pop(name) for name in (DECIDED_ELSEWHERE | {"transport"}) & set(choices)}
     decided.setdefault("four_tuples", decided["connections"])
     return settings_of(get(metric), choices, **decided)
 
