@@ -11,6 +11,7 @@ from tests.unit.recorded_delays import recorded
 from tests.unit.simulated import ABLE, Gateway, reading
 
 from natgauge.agreement.generated import StreamCounts
+from natgauge.core_work import CoreWork
 from natgauge.delays import Delays
 from natgauge.late_delays import LateDelays
 from natgauge.log_counts import LogCounts
@@ -99,3 +100,17 @@ class Forgetful(Gateway):
         if plan.connections / plan.phase1_rate >= self.forgets_after:
             raise OutlastingError("UDP timeout: too short")
         return Gateway.measure(self, plan)
+
+
+@dataclass(slots=True)
+class OnCores(Gateway):
+    """A gateway whose flow hash spreads a million frames of each trial that passes over its cores like this."""
+
+    shares: tuple[float, ...] = (0.5, 0.5)
+
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
+        outcome = Gateway.measure(self, plan)
+        # A trial that fails says nothing of the spread at the rate that passed.
+        shares = self.shares if outcome.verdict == "PASS" else self.shares[::-1]
+        work = {core: CoreWork(round(1_000_000 * share)) for core, share in enumerate(shares)}
+        return reading(outcome, core_work=work)
