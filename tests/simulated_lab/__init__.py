@@ -186,7 +186,7 @@ def simulated() -> Iterator[Simulation]:
         patch.setattr("natgauge.trial.lab_measurer.time", CLOCK)
         patch.setattr("natgauge.gateways.gateway.time", CLOCK)
         patch.setattr("natgauge.trial.trial_run.RestartInTrial", engine.Restarting)
-        patch.setattr("natgauge.trial.trial_run.carrier_losses", lambda *_port: 0)
+        patch.setattr("natgauge.trial.trial_run.carrier_losses", _carrier_losses)
         patch.setattr("natgauge.trial.trial_run.counts_taken", lambda *_port: False)
         patch.setattr("natgauge.host.limits.ControlGroups._groups", lambda *_controller: ())
         patch.setattr("natgauge.host.machine.facts", _facts)
@@ -210,3 +210,8 @@ def _facts(*, host_name: bool = False) -> Mapping[str, object]:
 
 def _own_delays(*_frames: object, **_others: object) -> Delays:
     return recorded([TESTER_NS / 1e9] * 100)
+
+
+def _carrier_losses(_netns: str | None, interface: str) -> int:
+    truth = LABS[interface].device.truth if interface in LABS else None
+    return 0 if truth is None else truth.downs

@@ -108,6 +108,7 @@ class Gateway(Measurer):
         says: gets each command and the number of trials so far, and returns the error with which it fails; empty = it
             does not.
         expires: connections that it holds so many seconds after a trial; None = it forgets none.
+        downs: how often the link to the Initiator went down so far.
         refused: frames that the device says it refused in the next trial, by its names of causes.
     """
 
@@ -154,6 +155,7 @@ class Gateway(Measurer):
     alters: Callable[[int, Any], Any] | None = None
     becomes: Callable[[Gateway, Any], None] | None = None
     refused: dict[str, int] = field(default_factory=dict)
+    downs: int = 0
     due_in_stalls: int | None = None
     cpus: tuple[Cpu, ...] = ()
     empties: Callable[[int], float] = lambda held: 0.001 + held / 1e6
