@@ -349,7 +349,7 @@ def test_a_gateway_that_takes_the_link_down_collapsed_in_the_periods_from_which_
         if trial["verdict"] == "COLLAPSED":
             assert "no frame came back in the period" in trial["reason"]
             # What a port refused because the gateway took its link down, the gateway lost.
-            assert row["lost_percent"] == 100
+            assert (row["lost_frames"], row["lost_percent"]) == (1000, 100)
             assert not trial["excused_frames"]
 
 
