@@ -43,7 +43,7 @@ def alone(
     `clock`: seconds that have passed; None = those of this machine, in which simulated trials take next to none.
     """
     placed = {"placement": getattr(measurer, "placement", "isolated")}
-    timed = {} if clock is None else {"clock": clock}
+    timed: dict[str, Any] = {} if clock is None else {"clock": clock}
     return get(metric).measure(measurer, settings_for(metric, **{"repeat": 1, **placed, **choices}), **timed)
 
 

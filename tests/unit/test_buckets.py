@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests import simulated_lab
 from tests.plans import OneTrial, PlanOfTrial
-from tests.unit.conftest import Ran
 from tests.unit.counted import change_counts, change_trial
 from tests.unit.golden import Golden
-from tests.unit.made_results import kept, made
 from tests.unit.made_settings import alone
 from tests.unit.simulated import Gateway, reading
 from tests.unit.simulated_kinds import Logging, Policed
@@ -65,14 +61,6 @@ def test_a_log_that_lacks_the_same_share_at_every_rate_ends_the_search(golden: G
     golden(note.text)
     # What to do is no fact for the reader of a paper.
     assert "--" not in note.text
-
-
-def test_what_to_do_about_it_is_told_beside_the_text(tmp_path: Path, ran: Ran) -> None:
-    doubt = {"word": "loss at every rate", "text": "the log lacks 1 %", "grade": "answer"}
-    folder = kept(tmp_path / "of", made(doubts=[doubt]))
-    told = json.loads(ran(["report", str(folder), "--format", "json"]).out)["doubts"]
-    (remedy,) = [one["remedy"] for one in told if one["word"] == "loss at every rate"]
-    assert "--log-tolerance" in remedy
 
 
 @pytest.mark.parametrize("burst", [2_000, 5_000])

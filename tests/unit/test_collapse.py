@@ -289,7 +289,7 @@ def test_a_server_that_refuses_all_queries_is_overloaded_and_no_collapse(ways: t
             },
         )
 
-    asked = {"gateway": simulated_lab.DNS64, "connections": N, "invalid_repeats": 0}
+    asked: dict[str, Any] = {"gateway": simulated_lab.DNS64, "connections": N, "invalid_repeats": 0}
     found = simulated_lab.measure("resolution-rate", Gateway(alters=alters), **asked)
     bad = next(trial for trial in found.trials if trial["verdict"] != "PASS")
     assert bad["verdict"] == verdict
@@ -325,7 +325,12 @@ def dying(*shares: float, refused: bool = True) -> Gateway:
 
 
 def stability(truth: Gateway, periods: int) -> Measured:
-    asked = {"connection_rate": 1e5, "throughput_rate": 2000.0, "trial_seconds": 0.5, "hours": 0.5 * periods / 3600}
+    asked: dict[str, Any] = {
+        "connection_rate": 1e5,
+        "throughput_rate": 2000.0,
+        "trial_seconds": 0.5,
+        "hours": 0.5 * periods / 3600,
+    }
     return simulated_lab.measure("stability", truth, connections=N, **asked)
 
 

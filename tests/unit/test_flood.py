@@ -98,7 +98,7 @@ def test_a_flood_before_devices_whose_subscribers_share_addresses_is_refused(tmp
 def test_a_load_that_the_tester_ended_leaves_no_least_share_and_a_doubt_says_so(golden: Golden) -> None:
     """0.21 was told as the least share of a device of which nobody knows what it carries without the flood."""
     truth = Flooded(opens=12_000, ceiling=210_000)
-    chosen = {"connections": 100_000, "connection_rate": 1e5, "error": "0.5%", "four_tuples": 500_000}
+    chosen: dict[str, Any] = {"connections": 100_000, "connection_rate": 1e5, "error": "0.5%", "four_tuples": 500_000}
     found = stored_alone("mixed-load", truth, **chosen, new_share=0.05, flood_share=0.5)
     figures = medians(found)
     assert found.limited_by == "new connections"

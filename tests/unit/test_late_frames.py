@@ -36,7 +36,7 @@ def gateway() -> Gateway:
 #: A profile of a subscriber without new connections.
 NO_CHURN = str(Path(__file__).parent / "subscriber_without_churn.toml")
 #: Every metric that searches for a rate by how late its trials end, and a setting that makes its trials short.
-SHORT_TRIALS: dict[str, dict[str, object]] = {
+SHORT_TRIALS: dict[str, dict[str, Any]] = {
     "connection-rate": {"connections": 5000},
     "validated-connection-rate": {"connections": 5000},
     "enumeration-orders": {"connections": 5000},
@@ -90,7 +90,7 @@ def test_a_rate_that_the_lag_may_have_raised_beyond_the_error_says_so() -> None:
 
 @pytest.mark.parametrize(("error", "share"), [("10%", 0.001), ("1%", 0.001), ("0.1%", 0.0001)])
 def test_the_lag_is_at_most_a_tenth_of_the_error(error: str, share: float) -> None:
-    given = {"connections": 100, "connection_rate": 1e5, "error": error}
+    given: dict[str, Any] = {"connections": 100, "connection_rate": 1e5, "error": error}
     found = simulated_lab.measure("throughput", Gateway(placement="shared"), **given)
     assert [*found.plans("lag_share")] == [pytest.approx(share)]
 
@@ -107,7 +107,12 @@ def test_what_needs_few_connections_first_is_not_refused() -> None:
 )
 def test_delays_that_hold_the_wait_for_a_batch_say_so(placement: Any, loads: str, *, told: bool) -> None:
     truth = Gateway(establishes=RATE, forwards=1e6, placement=placement)
-    given = {"connections": 100, "loads": loads, "connection_rate": 1000.0, "throughput_rate": 200_000.0}
+    given: dict[str, Any] = {
+        "connections": 100,
+        "loads": loads,
+        "connection_rate": 1000.0,
+        "throughput_rate": 200_000.0,
+    }
     result = stored_alone("latency", truth, **given)
     # 2.5 us a frame, and no more than 0.1 ms of them together.
     doubts = [doubt.text for doubt in result.doubts if doubt.word == "batches"]
@@ -115,6 +120,11 @@ def test_delays_that_hold_the_wait_for_a_batch_say_so(placement: Any, loads: str
 
 
 def test_up_to_half_of_the_throughput_timed_frames_leave_alone() -> None:
-    given = {"connections": 100, "connection_rate": 1000.0, "throughput_rate": 1000.0, "loads": "100%,51%,50%,10%"}
+    given: dict[str, Any] = {
+        "connections": 100,
+        "connection_rate": 1000.0,
+        "throughput_rate": 1000.0,
+        "loads": "100%,51%,50%,10%",
+    }
     found = simulated_lab.measure("latency", Gateway(placement="shared"), **given)
     assert [trial["plan"]["single_frames"] for trial in found.trials] == [False, False, True, True]

@@ -13,17 +13,10 @@ from tests.simulated_lab import Measured, simulated
 from tests.unit.counted import change_counts, change_trial
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
+from tests.unit.test_measurer_verbs import WIRE
 
 import natgauge
 from natgauge.errors import UsageError
-
-WIRE = {
-    "lab": "wire",
-    "initiator_port": "one",
-    "initiator_gateway": "10.0.0.1",
-    "responder_port": "two",
-    "responder_gateway": "198.19.0.1",
-}
 
 
 def measured(truth: Gateway | None = None, **choices: Any) -> Measured:
@@ -70,7 +63,13 @@ def test_all_groups_have_begun_before_the_time_of_the_trial() -> None:
 @pytest.mark.parametrize(("timeout", "told"), [(53, "is not longer than phase 1"), (54, "interface one")])
 def test_a_device_must_keep_its_connections_until_all_groups_have_sent(timeout: int, told: str, tmp_path: Path) -> None:
     """They send for 47 s, beside phase 1 of 2 s and the gap; where that is long enough, there is no such port."""
-    given = {**WIRE, "trial_seconds": 2.0, "groups": 10, "group_seconds": 5.0, "device_timeout": timeout}
+    given: dict[str, Any] = {
+        **WIRE,
+        "trial_seconds": 2.0,
+        "groups": 10,
+        "group_seconds": 5.0,
+        "device_timeout": timeout,
+    }
     with simulated(), pytest.raises(UsageError, match=told):
         natgauge.measure("throughput", "nftables-nat44", results=tmp_path, **given)
 

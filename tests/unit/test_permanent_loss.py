@@ -129,7 +129,7 @@ def test_it_is_recognised_in_seconds_with_many_connections(cliff: float) -> None
 
 def test_phase_2_of_a_stateless_measurement_is_judged_likewise() -> None:
     """At low rates a trial has too few frames to lose one and passes: after 136 trials 499 frames/s was published."""
-    chosen = {"gateway": simulated_lab.ROUTING, "stateless": True, "connections": 50_000}
+    chosen: dict[str, Any] = {"gateway": simulated_lab.ROUTING, "stateless": True, "connections": 50_000}
     result = simulated_lab.measure("throughput", Gateway(loses_share=0.001), **chosen).result
     assert result.median == 0
     assert "0.0998 %" in told(result)[0]
@@ -156,7 +156,7 @@ def test_the_frame_loss_of_such_a_device_is_its_whole_series(golden: Golden) -> 
     gateway = Gateway(forwards=500_000, loses_share=0.001)
     result = measure("frame-loss", gateway, full_rate=1e6)
     (one,) = result.repetitions
-    assert result.trials["INVALID"] == 0
+    assert result.document()["trials"]["INVALID"] == 0
     rows = {row["offered_percent"]: float(row["lost_percent"] or 0.0) for row in one.series}
     assert list(rows)[:10] == [100, 90, 80, 70, 60, 50, 40, 30, 20, 10]
     assert rows[100] == pytest.approx(50, abs=0.2)

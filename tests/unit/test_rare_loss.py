@@ -73,12 +73,17 @@ def test_mlrsearch_says_so_too(goals: str) -> None:
         assert doubt.text.endswith("; --loss-tolerance needs --search binary")
 
 
-def test_other_searches_and_metrics_that_have_no_other_search_tolerate_it(tmp_path: Path, ran: Ran) -> None:
-    doubt = {"word": "rare loss", "text": "1 of 100 frames was lost", "grade": "answer"}
-    folder = kept(tmp_path / "of", made(doubts=[doubt]))
+@pytest.mark.parametrize(
+    ("word", "option"), [("rare loss", "--loss-tolerance"), ("loss at every rate", "--log-tolerance")]
+)
+def test_what_tolerates_a_loss_is_told_beside_it_for_any_search(
+    word: str, option: str, tmp_path: Path, ran: Ran
+) -> None:
+    """Other searches than MLRsearch, and metrics that have no other search, tolerate it."""
+    folder = kept(tmp_path / "of", made(doubts=[{"word": word, "text": "1 of 100 was lost", "grade": "answer"}]))
     told = json.loads(ran(["report", str(folder), "--format", "json"]).out)["doubts"]
-    (remedy,) = [one["remedy"] for one in told if one["word"] == "rare loss"]
-    assert "--loss-tolerance" in remedy
+    (remedy,) = [one["remedy"] for one in told if one["word"] == word]
+    assert option in remedy
     assert "--search" not in remedy
 
 
@@ -126,7 +131,7 @@ def test_a_rare_loss_is_one_of_all_frames_that_were_due(golden: Golden) -> None:
         changed = change_counts(counts, offered=sent, received=sent, unopened=10)
         return change_trial(trial, phase2={**trial.phase2, "responder": changed})
 
-    given = {"connections": 1000, "connection_rate": 1e5}
+    given: dict[str, Any] = {"connections": 1000, "connection_rate": 1e5}
     found = simulated_lab.measure("throughput", Gateway(alters=alters), **given)
     (text,) = [doubt.text for doubt in found.result.doubts if doubt.word == "rare loss"]
     due = sum(counts["intended_frames"] for counts in found.trials[-1]["result"]["phase2"].values() if counts)
