@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,13 +26,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from tests.added import added
 from tests.simulated_lab import engine
 from tests.simulated_lab.lab import CLOCK, COMMANDS, ENTERS, LABS, STARTS
 from tests.unit.recorded_delays import recorded
 from tests.unit.simulated import TESTER_NS, Gateway
 
 import natgauge
-from natgauge import labs
 from natgauge.analysis.contrast import spans
 from natgauge.cli import audit as _audit_command  # noqa: F401 - has its options before there is this kind of lab
 from natgauge.cli import measure as measure_command
@@ -171,10 +170,9 @@ def measure(metric: str, truth: Gateway | None = None, *, gateway: Path = NAT44,
 def simulated() -> Iterator[Simulation]:
     """Have the kind of lab `simulated` for as long as the block lasts."""
     simulation = Simulation()
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, added({"labs": _FOLDER / "kinds"}):
         patch.setenv("NATGAUGE_GATEWAYS", str(_GATEWAYS))
         patch.setattr(os, "fsync", lambda _file: None)
-        patch.setattr(labs, "__path__", [*labs.__path__, str(_FOLDER / "kinds")])
         for module in ("measurements.measure", "setup.setup", "comparisons.compare"):
             patch.setattr(f"natgauge.{module}.check_host", lambda: None)
         patch.setitem(Procedure.measure.__kwdefaults__, "clock", CLOCK.monotonic)  # type: ignore[arg-type]
@@ -188,7 +186,7 @@ def simulated() -> Iterator[Simulation]:
         patch.setattr("natgauge.trial.lab_measurer.time", CLOCK)
         patch.setattr("natgauge.gateways.gateway.time", CLOCK)
         patch.setattr("natgauge.trial.trial_run.RestartInTrial", engine.Restarting)
-        patch.setattr("natgauge.trial.trial_run.carrier_losses", lambda *_port: 0)
+        patch.setattr("natgauge.trial.trial_run.carrier_losses", _carrier_losses)
         patch.setattr("natgauge.trial.trial_run.counts_taken", lambda *_port: False)
         patch.setattr("natgauge.host.limits.ControlGroups._groups", lambda *_controller: ())
         patch.setattr("natgauge.host.machine.facts", _facts)
@@ -200,7 +198,6 @@ def simulated() -> Iterator[Simulation]:
             ENTERS.pop()
             STARTS.pop()
             LABS.clear()
-            sys.modules.pop("natgauge.labs.simulated", None)
             # Commands that were made in the block would offer this kind of lab for ever.
             measure_command._command_of.cache_clear()
 
@@ -213,3 +210,8 @@ def _facts(*, host_name: bool = False) -> Mapping[str, object]:
 
 def _own_delays(*_frames: object, **_others: object) -> Delays:
     return recorded([TESTER_NS / 1e9] * 100)
+
+
+def _carrier_losses(_netns: str | None, interface: str) -> int:
+    truth = LABS[interface].device.truth if interface in LABS else None
+    return 0 if truth is None else truth.downs

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from natgauge.labs.common.addresses import LinkSide
 
-#: Labs that are up, by their name, which their ports have, too: so the engine finds the gateway of a request.
+#: Labs that are up, by their name, which their Initiator's port has, too: so the engine finds the gateway of a request.
 LABS: Final[dict[str, SimulatedLab]] = {}
 #: Makes the gateway that is started next in the lab of this name.
 STARTS: Final[list[Callable[[str], Gateway]]] = []
@@ -200,14 +200,14 @@ class SimulatedLab:
     def __init__(self, name: str, placement: Placement, need: LabNeeds) -> None:
         self.name = name
         self.placement: Placement = placement
-        self.initiator = Port(name, "ng-simulated", "02:00:00:00:00:01", None)
-        self.responder = Port(name, "ng-simulated", "02:00:00:00:00:02", None)
+        self.responder = Port(f"{name}-far", "ng-simulated", "02:00:00:00:00:02", None)
         self.server: Device | None = SimulatedDevice(name, "server", environment={"NG_CPUS": "2"})
         self.device = SimulatedDevice(name, need.devices[0])
         self.devices: Sequence[Device] = (self.device,)
         self.device_cpus: tuple[int, ...] = (0,) if placement == "shared" else (1,)
         self.device_cores = DeviceCores.of(self.device_cpus)
         inside, outside = INSIDE[need.families[0]], OUTSIDE[need.families[1]]
+        self.initiator = Port(name, "ng-simulated", "02:00:00:00:00:01", str(inside.device.ip))
         self.ground = Ground(_link(inside), _link(outside), mtu=3498, nat64_prefix=NAT64_PREFIX)
 
     def __enter__(self) -> Self:

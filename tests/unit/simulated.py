@@ -32,6 +32,8 @@ GRACE_SECONDS = 0.3
 PERIOD_PAUSE_SECONDS = 0.1
 #: What plain forwarding and the tester itself need for a frame, in ns.
 FORWARDING_NS, TESTER_NS = 700.0, 300.0
+#: Whatever a measurer may be able to do.
+ABLE = frozenset(Ability)
 #: A stall that explains any loss of a trial of a few seconds.
 LONG_STALL = make_cpu("watched", 3, 60.0, cpu=1, worst_stall_seconds=40.0)
 
@@ -39,6 +41,11 @@ LONG_STALL = make_cpu("watched", 3, 60.0, cpu=1, worst_stall_seconds=40.0)
 def reading(trial: Trial, **others: Any) -> Trial:
     """The same trial, with other readings."""
     return replace(trial, readings=replace(trial.readings, **others))
+
+
+def in_slices(**truth: Any) -> Gateway:
+    """A gateway on the sender's core, whose frames can be timed in slices."""
+    return Gateway(**{"placement": "shared", "abilities": frozenset({Ability.COSTS}), **truth})
 
 
 @dataclass(slots=True)
@@ -79,6 +86,8 @@ class Gateway(Measurer):
         slice_noise: of each slice, a share.
         faults: what is wrong with the frames of the next rounds of slices, by place: the device, forwarding, the cable.
         breaks_in_slices: whether no round of slices can be run.
+        takes: gets the number of each round, from 1, and what a frame of a block cost it, plain forwarding and the
+            cable, in ns, and returns what it costs the places of the round.
         ring: what the tester knows of the queue before the device.
         ages: is called before each period of a trial with the gateway and the period's number, from 0; it changes the
             gateway, or raises what ends the trial.
@@ -99,6 +108,7 @@ class Gateway(Measurer):
         says: gets each command and the number of trials so far, and returns the error with which it fails; empty = it
             does not.
         expires: connections that it holds so many seconds after a trial; None = it forgets none.
+        downs: how often the link to the Initiator went down so far.
         refused: frames that the device says it refused in the next trial, by its names of causes.
     """
 
@@ -137,6 +147,7 @@ class Gateway(Measurer):
     slice_noise: float = 0.0
     faults: list[dict[int, str]] = field(default_factory=list)
     breaks_in_slices: bool = False
+    takes: Callable[[int, tuple[float, float, float]], tuple[float, ...]] | None = None
     rounds: list[RoundPlan] = field(default_factory=list)
     ring: int | None = None
     ages: Callable[[Gateway, int], None] | None = None
@@ -144,6 +155,7 @@ class Gateway(Measurer):
     alters: Callable[[int, Any], Any] | None = None
     becomes: Callable[[Gateway, Any], None] | None = None
     refused: dict[str, int] = field(default_factory=dict)
+    downs: int = 0
     due_in_stalls: int | None = None
     cpus: tuple[Cpu, ...] = ()
     empties: Callable[[int], float] = lambda held: 0.001 + held / 1e6
@@ -226,7 +238,8 @@ class Gateway(Measurer):
         device = slice_of(ns[quantity] * self.slower_in_slices)
         if alone:
             return BlockWork(quantity, (device,))
-        return BlockWork(quantity, (device, slice_of(FORWARDING_NS), slice_of(TESTER_NS)))
+        work = device, slice_of(FORWARDING_NS), slice_of(TESTER_NS)
+        return BlockWork(quantity, work if self.takes is None else self.takes(len(self.rounds), work))
 
     def trial(self, plan: TrialPlan) -> Trial:
         """What it does in the next trial."""
@@ -235,9 +248,11 @@ class Gateway(Measurer):
         trial = self._trial(plan)
         return trial if self.alters is None else self.alters(len(self.plans), trial)
 
-    def _delays(self, plan: TrialPlan, counts: StreamCounts) -> Delays:
+    def _delays(self, plan: TrialPlan, counts: StreamCounts) -> Delays | None:
         """Of the first frames; a direction's delays are the more often repeated, the more frames it has."""
         frames = min(counts.received_frames, MOST_TIMED, plan.delay_samples or MOST_TIMED)
+        if not frames:
+            return None
         delays = self.first_delays if plan.phase2 is None else self.delays
         timed_ones = recorded(list(itertools.islice(itertools.cycle(delays), frames)))
         timed_ones = replace(timed_ones, due_in_stalls=self.due_in_stalls)

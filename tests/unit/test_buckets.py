@@ -3,23 +3,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests import simulated_lab
 from tests.plans import OneTrial, PlanOfTrial
-from tests.unit.counted import change_counts, change_trial, make_counts, make_outcome
+from tests.unit.counted import change_counts, change_trial
 from tests.unit.golden import Golden
+from tests.unit.made_settings import alone
 from tests.unit.simulated import Gateway, reading
 from tests.unit.simulated_kinds import Logging, Policed
 
-from natgauge import Result, procedures
+from natgauge import Result
 from natgauge.errors import NatgaugeError
-from natgauge.inputs.measuring_types import SearchError
-from natgauge.known_doubts import known
-from natgauge.log_counts import LogCounts
-from natgauge.procedures.kit.procedure import make_settings
-from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
-from natgauge.procedures.kit.search.buckets import clearer, suspected
-from natgauge.words import Placement
 
 
 def measure(gateway: Gateway, connections: int = 10_000, metric: str = "connection-rate") -> Result:
@@ -46,46 +42,25 @@ def test_what_lasts_is_known_better_than_the_answer_of_a_coarse_search(burst: in
     """With an error of 10 % it was 11 to 20 % too low: the lower bound was taken for the answer."""
     gateway = Policed(burst=burst)
     connections = 1500 if burst == 200 else 10_000
-    result = simulated_lab.measure(
-        "connection-rate", gateway, connections=connections, error=SearchError(share=0.1), repeat=1
-    ).result
+    result = simulated_lab.measure("connection-rate", gateway, connections=connections, error="10%", repeat=1).result
     (note,) = (note for note in result.notes if note.word == "bucket")
     assert note.value == pytest.approx(result.median / 20_000 - 1, abs=0.03)
     golden(note.text)
 
 
-def measure_log(gateway: Gateway) -> MeasurementResult:
+def measure_log(gateway: Gateway) -> Any:
     """Measure the rate with a complete log; a simulated lab has none."""
-    procedure = procedures.get("connection-rate")
-    chosen = {"repeat": 1, "error": SearchError(share=0.005)}
-    placement: Placement = "isolated"
-    settings = make_settings(
-        procedure, chosen, connections=10_000, placement=placement, order="permutation", four_tuples=10_000
-    )
-    return procedure.measure(gateway, settings)
-
-
-class Forgetful(Gateway):
-    """A gateway whose log lacks each hundredth connection."""
-
-    __slots__ = ()
-
-    def _trial(self, plan: PlanOfTrial) -> OneTrial:
-        trial = Gateway._trial(self, plan)
-        opened = trial.phase1.received_frames
-        lost = opened // 100
-        return reading(trial, log=LogCounts(connections=opened, records=opened - lost, octets=opened, lost=lost))
+    return alone("connection-rate", gateway, connections=10_000, error="0.5%")
 
 
 def test_a_log_that_lacks_the_same_share_at_every_rate_ends_the_search(golden: Golden) -> None:
     """It went on down to N/600 connections/s, and advised more time."""
-    result = measure_log(Forgetful())
+    result = measure_log(Logging(lasting=1e9, lacks=0.01))
     assert (result.summary.median, result.limited_by) == (0, "log")
     (note,) = (note for note in result.measurements[0].notes if note.word == "loss at every rate")
     golden(note.text)
     # What to do is no fact for the reader of a paper.
     assert "--" not in note.text
-    assert "--log-tolerance" in known(note.word).remedy
 
 
 @pytest.mark.parametrize("burst", [2_000, 5_000])
@@ -187,59 +162,3 @@ def test_a_search_that_no_time_was_left_for_names_the_cause_that_was_seen() -> N
         simulated_lab.measure(
             "connection-rate", lost, gateway=simulated_lab.LIMITED, connections=10_000, most_seconds=2.0
         )
-
-
-def failing(*trials: tuple[float, float], limited_by: str = "device") -> list[Attempt]:
-    """Failed trials: rates, and the shares of a million connections that were lost."""
-    counts = [make_counts(10**6, 10**6, round(10**6 * (1 - lost))) for _, lost in trials]
-    outcomes = (make_outcome("FAIL", "loss", each, limited_by=limited_by, failed_phase=1) for each in counts)
-    return [Attempt(rate, short=False, outcome=one) for (rate, _), one in zip(trials, outcomes, strict=True)]
-
-
-@pytest.mark.parametrize(
-    ("failed", "share", "lasting"),
-    [
-        # Half of what an overload without a bucket loses.
-        (failing((2e5, 0.25)), 0.5, 5e4),
-        # Of N connections N (1 - r/X) - B are lost: r = 40,000/s and B = 0.55 N.
-        (failing((1.5e5, 0.18333333), (2e5, 0.25)), 0.55, 4e4),
-        (failing((1.6e5, 0.2), (2e5, 0.25)), 0.55, 4e4),
-        # Rates so near to each other show no more than one of them.
-        (failing((1.61e5, 0.2), (2e5, 0.25)), 0.5, 5e4),
-        # Their losses are not those of a bucket.
-        (failing((1.5e5, 0.25), (2e5, 0.25)), 0.5, 5e4),
-        (failing((1.5e5, 0.01), (2e5, 0.25)), 0.5, 5e4),
-        (failing((2e5, 0.44)), 0.12, 8.8e4),
-        (failing((2e5, 0.06)), 0.88, 1.2e4),
-    ],
-)
-def test_a_bucket_is_suspected_by_what_failed_trials_lost(failed: list[Attempt], share: float, lasting: float) -> None:
-    bucket = suspected(failed, 1e5)
-    assert bucket is not None
-    assert (bucket.share, bucket.lasting) == pytest.approx((share, lasting), rel=1e-5)
-    assert bucket.trial == (1.25e5, 250_000)
-
-
-@pytest.mark.parametrize(
-    "failed",
-    [[], failing((2e5, 0.46)), failing((2e5, 0.04)), failing((1.04e5, 0.02)), failing((2e5, 0.25), limited_by="table")],
-)
-def test_none_is_suspected_by_what_an_overload_or_a_rare_loss_explains(failed: list[Attempt]) -> None:
-    assert suspected(failed, 1e5) is None
-
-
-@pytest.mark.parametrize(
-    ("failed", "rate"),
-    [
-        ([], None),
-        (failing((1.4e5, 0.1)), 2e5),
-        (failing((1.4e5, 0.27)), None),
-        (failing((1.5e5, 0.1)), None),
-        (failing((1.2e5, 0.1), (1.4e5, 0.1)), 2e5),
-        (failing((1.2e5, 0.1), (1.6e5, 0.1)), None),
-    ],
-)
-def test_a_clearer_trial_is_wanted_where_all_that_hint_at_a_bucket_are_near(
-    failed: list[Attempt], rate: float | None
-) -> None:
-    assert clearer(failed, 1e5) == rate

@@ -471,3 +471,27 @@ def test_a_device_that_returns_more_than_was_sent_is_refused_before_the_first_tr
     result: Any = SimpleNamespace(phase1=stream, phase2=None, ports=ports)
     with golden.raises(BrokenError):
         forwarding.whole(result, last=True, faults={})
+
+
+def test_a_request_has_the_flood_and_its_losses_fail_no_trial() -> None:
+    engine = FakeEngine()
+    assert PLAN.phase2 is not None
+    assert PLAN.phase2.churn is not None
+    churn = replace(PLAN.phase2.churn, flood_per_second=500.0)
+    measurer(engine).measure(replace(PLAN, phase2=replace(PLAN.phase2, churn=churn)))
+    asked = phase2_of(engine).churn
+    assert asked is not None
+    assert asked.flood_per_second == 500
+    assert judged(with_flood(made(), lost_of(1000, 999))).verdict is Verdict.PASS
+    unsent = make_counts(1000, 900, 900, nominal_seconds=2.0, sending_seconds=2.0)
+    assert judged(with_flood(made(), unsent)).limited_by == "tester"
+
+
+def test_a_flood_may_fill_the_table_after_it_was_read() -> None:
+    trial = made(
+        openings=lost_of(200, 100),
+        count_in_churn=CountInChurn(2.0, 900),
+        network_counters={"gateway": {"conntrack drop": 100}},
+    )
+    assert judged(trial, table_limit=2000).limited_by == "device"
+    assert judged(with_flood(trial, all_came(1000)), table_limit=2000).limited_by == "table"

@@ -3,27 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests import simulated_lab
 from tests.simulated_lab import Measured
-from tests.unit.counted import arrivals, change_counts, change_each, make_counts, make_outcome
+from tests.unit.counted import arrivals, change_counts, change_each, change_trial, make_port
 from tests.unit.fake_engine import FakeEngine
-from tests.unit.simulated import Gateway
-from tests.unit.test_measurer import SETTINGS, Isolated, Recorder, no_time
+from tests.unit.simulated import LONG_STALL, Gateway
+from tests.unit.test_measurer import Recorder
 from tests.unit.test_measurer_trials import PLAN, measurer
 
-from natgauge.agreement.generated import Progress, TrialRequest, TrialResult
-from natgauge.doubts import find
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError
-from natgauge.procedures import stability
-from natgauge.procedures.kit.result.results import Attempt, Measurement, make_result, verdict_counts
-from natgauge.records.parameters import Parameters
-from natgauge.trial.lab_measurer import RECHECK_SECONDS
 
 N = 1000
 #: Connections/s above which the gateway collapses.
@@ -234,139 +227,111 @@ def test_a_trial_of_which_something_came_back_is_followed_by_nothing() -> None:
     assert asked == [0]
 
 
-class Crashing(FakeEngine):
-    """Before a gateway without controls, which forwards nothing in some requests, and is not reached in others.
-
-    Attributes:
-        silent: numbers of the requests, from 1, of which nothing comes back; each takes the Initiator's link down.
-        lossy: numbers of those that lose a few frames, with the link.
-        away: numbers of those that reach no gateway.
-        downs: how often the link went down.
-    """
-
-    def __init__(self, silent: Iterable[int] = (), away: Iterable[int] = (), lossy: Iterable[int] = ()) -> None:
-        super().__init__()
-        self.silent, self.away, self.lossy = frozenset(silent), frozenset(away), frozenset(lossy)
-        self.downs = 0
-
-    def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
-        """Answer one request."""
-        number = len(self.requests) + 1
-        if number in self.away:
-            self.requests.append(request)
-            raise UnreachableError("natgauge-engine: initiator.interface: eth1: is down or has no carrier")
-        self.dead, self.lost = number in self.silent, 10 * (number in self.lossy)
-        self.downs += self.dead or bool(self.lost)
-        return super().__call__(request, *others)
-
-
 @pytest.mark.parametrize(
     ("silent", "lossy", "verdict"),
     [({1, 2}, (), "COLLAPSED"), ({1}, (), "INVALID"), ({2}, {1}, "COLLAPSED"), ((), {1}, "INVALID")],
 )
 def test_a_gateway_that_crashed_and_took_the_link_down_is_no_disturbance_of_the_host(
-    silent: Iterable[int], lossy: Iterable[int], verdict: str, monkeypatch: pytest.MonkeyPatch
+    silent: Collection[int], lossy: Collection[int], verdict: str
 ) -> None:
-    """Each such trial was INVALID by the link, and tried again."""
-    engine = Crashing(silent, lossy=lossy)
-    monkeypatch.setattr(
-        "natgauge.trial.trial_run.carrier_losses", lambda _netns, port: engine.downs if port == "ng0i" else 0
-    )
-    trial = measurer(engine, place=Isolated()).measure(PLAN)
-    assert trial.readings.link_losses == {"Initiator": 1}
-    assert trial.verdict == verdict
-    assert len(engine.requests) == 2
+    """Each such trial was INVALID by the link, and tried again.
 
-
-class Refusing(FakeEngine):
-    """Before a server that answers a request in one way: with nothing, with refusals of all queries, or right.
-
-    Attributes:
-        ways: what comes back of each request, in order; the last one goes on.
+    The link goes down in the first trial above `MOST`, which is number 1; number 2 are the single frames after it.
     """
+    sent: list[int] = []
 
-    def __init__(self, *ways: str) -> None:
-        super().__init__()
-        self.ways = ways
+    def alters(_number: int, trial: Any) -> Any:
+        if trial.plan.phase1_rate <= MOST or sent:
+            return trial
+        sent.append(1)
+        truth.downs += 1
+        received = 0 if 1 in silent else trial.phase1.received_frames - 10 * (1 in lossy)
+        return change_trial(trial, phase1=change_counts(trial.phase1, received=received), stored=received)
 
-    def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
-        """Answer one request."""
-        way = self.ways[min(len(self.requests), len(self.ways) - 1)]
-        self.dead = way != "right"
-        result = super().__call__(request, *others)
-        if way != "refused" or result.phase2 is None:
-            return result
-        sides = {"initiator": result.phase2.initiator, "responder": result.phase2.responder}
-        refused = {
-            side: change_counts(counts, messages=[arrivals("response", 0, counts.offered_frames)])
-            for side, counts in sides.items()
-            if counts is not None
-        }
-        return result.model_copy(update={"phase2": result.phase2.model_copy(update=refused)})
+    def probed(_trials: int) -> bool:
+        if sent == [1]:
+            sent.append(2)
+            return 2 not in silent
+        return True
+
+    truth = Gateway(alters=alters, probed=probed)
+    found = rate_of(truth, invalid_repeats=0)
+    bad = next(trial for trial in found.trials if trial["verdict"] != "PASS")
+    assert bad["link_losses"] == {"Initiator": 1}
+    assert bad["verdict"] == verdict
+    assert sent == [1, 2]
 
 
 @pytest.mark.parametrize(
     ("ways", "verdict"),
-    [(("refused",), "FAIL"), (("nothing", "refused"), "FAIL"), (("nothing",), "COLLAPSED")],
+    [(("refused",), "FAIL"), (("nothing", "refused"), "FAIL"), (("nothing", "nothing", "right"), "COLLAPSED")],
 )
 def test_a_server_that_refuses_all_queries_is_overloaded_and_no_collapse(ways: tuple[str, ...], verdict: str) -> None:
-    """Single queries were refused as well, so it had collapsed, and was started again."""
-    engine = Refusing(*ways)
-    settings = replace(SETTINGS, translated=False)
-    trial = measurer(engine, place=Isolated(), settings=settings).measure(replace(PLAN, stateless=True))
-    assert trial.verdict == verdict
-    assert len(engine.requests) == 1 + ("nothing" in ways)
+    """Single queries were refused as well, so it had collapsed, and was started again.
 
-
-class Dying(FakeEngine):
-    """Before a gateway that forwards a share of the frames of each period, and takes the Initiator's link down once.
-
-    Attributes:
-        shares: of the periods, in order.
-        refused: whether the Initiator's port refuses what is sent to a link that is down.
-        downs: how often the link went down.
+    What comes back from the first trial above `MOST` queries/s on; the last way goes on.
     """
+    sent: list[int] = []
 
-    def __init__(self, shares: Iterable[float], *, refused: bool = True) -> None:
-        super().__init__()
-        self.shares, self.refused, self.downs = iter(shares), refused, 0
+    def alters(_number: int, trial: Any) -> Any:
+        if not sent and trial.plan.phase2.initiator_rate <= MOST:
+            return trial
+        way = ways[min(len(sent), len(ways) - 1)]
+        sent.append(trial.phase2["initiator"].intended_frames)
+        if way == "right":
+            return trial
+        refused = way == "refused"
+        return change_each(
+            trial,
+            lambda counts: {
+                "received": 0,
+                "messages": [arrivals("response", 0, counts.offered_frames)] if refused else [],
+            },
+        )
 
-    def __call__(
-        self, request: TrialRequest, progress: Callable[[Progress], None] | None = None, *_others: object
-    ) -> TrialResult:
-        """Answer one request."""
+    asked: dict[str, Any] = {"gateway": simulated_lab.DNS64, "connections": N, "invalid_repeats": 0}
+    found = simulated_lab.measure("resolution-rate", Gateway(alters=alters), **asked)
+    bad = next(trial for trial in found.trials if trial["verdict"] != "PASS")
+    assert bad["verdict"] == verdict
+    # Eight single queries follow a trial of which nothing came back.
+    assert (sent[1] == 8) == ("nothing" in ways)
 
-        def tell(line: Progress) -> None:
-            if line.period is not None:
-                line = line.model_copy(update={"period": self._damaged(line.period)})
-            if progress is not None:
-                progress(line)
 
-        return self._damaged(super().__call__(request, tell))
+def dying(*shares: float, refused: bool = True) -> Gateway:
+    """It forwards these shares of the frames of the periods of a trial, and takes the Initiator's link down once.
 
-    def _damaged(self, result: TrialResult) -> TrialResult:
-        share = next(self.shares, 1.0)
-        if share == 1 or result.phase2 is None:
-            return result
-        self.downs = 1
-        sides = {"initiator": result.phase2.initiator, "responder": result.phase2.responder}
-        streams = {side: counts for side, counts in sides.items() if counts is not None}
-        came = {side: int(share * counts.received_frames) for side, counts in streams.items()}
-        missing = streams["initiator"].offered_frames - came["initiator"] if self.refused else 0
-        left = {side: counts.offered_frames - missing * (side == "initiator") for side, counts in streams.items()}
+    `refused`: whether the Initiator's port refuses what is sent to a link that is down.
+    """
+    left = list(shares)
+
+    def alters(_number: int, trial: Any) -> Any:
+        # A trial of phase 1 alone precedes them.
+        share = 1.0 if trial.plan.phase2 is None else left.pop(0)
+        if share == 1:
+            return trial
+        truth.downs = 1
+        came = {side: int(share * counts.received_frames) for side, counts in trial.phase2.items()}
+        missing = trial.phase2["initiator"].offered_frames - came["initiator"] if refused else 0
         changed = {
-            side: change_counts(counts, received=came[side], offered=left[side]) for side, counts in streams.items()
+            side: change_counts(
+                counts, received=came[side], offered=counts.offered_frames - missing * (side == "initiator")
+            )
+            for side, counts in trial.phase2.items()
         }
-        port = result.ports.initiator.model_copy(update={"refused": missing})
-        ports = result.ports.model_copy(update={"initiator": port})
-        phase2 = result.phase2.model_copy(update=changed)
-        return result.model_copy(update={"phase2": phase2, "ports": ports})
+        return change_trial(trial, phase2=changed, ports={"initiator": make_port(refused=missing)})
+
+    truth = Gateway(alters=alters)
+    return truth
 
 
-def _takes_link(engine: Dying, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "natgauge.trial.trial_run.carrier_losses", lambda _netns, port: engine.downs if port == "ng0i" else 0
-    )
+def stability(truth: Gateway, periods: int) -> Measured:
+    asked: dict[str, Any] = {
+        "connection_rate": 1e5,
+        "throughput_rate": 2000.0,
+        "trial_seconds": 0.5,
+        "hours": 0.5 * periods / 3600,
+    }
+    return simulated_lab.measure("stability", truth, connections=N, **asked)
 
 
 @pytest.mark.parametrize(
@@ -379,37 +344,96 @@ def _takes_link(engine: Dying, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_gateway_that_takes_the_link_down_collapsed_in_the_periods_from_which_nothing_came(
-    shares: tuple[float, ...], verdicts: list[str], monkeypatch: pytest.MonkeyPatch, *, refused: bool
+    shares: tuple[float, ...], verdicts: list[str], *, refused: bool
 ) -> None:
     """Such periods were INVALID: a router that was dead for the last 7 of 24 h failed in 0 % of its periods."""
-    engine = Dying(shares, refused=refused)
-    _takes_link(engine, monkeypatch)
-    plan = replace(PLAN, phase2=PLAN.phase2 and replace(PLAN.phase2, periods=len(shares)))
-    periods = measurer(engine, place=Isolated()).periods(plan, lambda _period: True)
-    outcomes = [period.outcome for period in periods]
-    assert [outcome.verdict for outcome in outcomes] == verdicts
-    for outcome in outcomes:
-        assert (outcome.limited_by == "device") == (outcome.verdict in {"COLLAPSED", "FAIL"})
-        if outcome.verdict == "COLLAPSED":
-            assert "no frame came back in the period" in outcome.reason
+    found = stability(dying(*shares, refused=refused), len(shares))
+    assert [trial["verdict"] for trial in found.trials] == verdicts
+    for trial, row in zip(found.trials, found.repetitions[0]["series"], strict=True):
+        assert (trial["limited_by"] == "device") == (trial["verdict"] in {"COLLAPSED", "FAIL"})
+        if trial["verdict"] == "COLLAPSED":
+            assert "no frame came back in the period" in trial["reason"]
             # What a port refused because the gateway took its link down, the gateway lost.
-            assert all(counts.lost == counts.intended_frames for counts in outcome.phase2.values())
-            assert not outcome.excused_frames
+            assert (row["lost_frames"], row["lost_percent"]) == (1000, 100)
+            assert not trial["excused_frames"]
 
 
-def test_a_gateway_that_dies_for_good_fails_in_the_rest_of_its_stability(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Dying((1, 1, 0.4, *[0] * 7))
-    _takes_link(engine, monkeypatch)
-    settings = stability.StabilitySettings(
-        connections=1000, connection_rate=1e5, throughput_rate=2000.0, trial_seconds=0.5, hours=5 / 3600,
-        placement="isolated",
-    )  # fmt: skip
-    subject = measurer(engine, place=Isolated())
-    result = stability.PROCEDURE.measure(subject, settings)
-    assert result.summary.median == pytest.approx(700 / 9)
-    assert result.figures["invalid_periods"].median == 1
-    assert result.figures["worst_shortfall_percent"].median == 100
-    assert subject.collapsed
+def test_a_gateway_that_dies_for_good_fails_in_the_rest_of_its_stability() -> None:
+    found = stability(dying(1, 1, 0.4, *[0] * 7), 10)
+    assert found.median == pytest.approx(700 / 9)
+    assert found.figure("invalid_periods") == 1
+    assert found.figure("worst_shortfall_percent") == 100
+    assert found.document["trials"]["COLLAPSED"] == 7
+    assert "collapsed" in found.words()
+
+
+def gone(times: int, alters: Callable[[int, Any], Any] | None = None) -> Gateway:
+    """A gateway that cannot be reached after three trials, so many times in a row."""
+    left = [times]
+
+    def becomes(gateway: Gateway, _plan: Any) -> None:
+        if len(gateway.plans) == 3 and left[0]:
+            left[0] -= 1
+            raise UnreachableError("natgauge-engine: initiator.interface: ng0i: is down or has no carrier")
+
+    return Gateway(becomes=becomes, alters=alters)
+
+
+def collapsed(found: Measured) -> list[str]:
+    return [doubt["text"] for doubt in found.document["doubts"] if doubt["word"] == "collapsed"]
+
+
+def test_a_gateway_that_comes_back_for_a_moment_only_collapsed_and_the_trial_did_not_begin() -> None:
+    """No trial collapsed that had begun."""
+    found = rate_of(gone(2))
+    unbegun = found.trials[3]
+    assert (unbegun["verdict"], unbegun["limited_by"], unbegun["result"]) == ("COLLAPSED", "device", None)
+    assert "can be reached no more (natgauge-engine: initiator.interface" in unbegun["reason"]
+    assert collapsed(found) == ["1 of 4 trials could not begin, because the device forwarded nothing any more"]
+
+
+@pytest.mark.parametrize("verdict", ["PASS", "INVALID"])
+def test_a_gateway_that_was_gone_between_two_trials_is_a_doubt_although_no_trial_collapsed(verdict: str) -> None:
+    """It crashed and was restarted, and only a remark in the record said so."""
+
+    def alters(number: int, trial: Any) -> Any:
+        if number != 3 or verdict == "PASS":
+            return trial
+        lossy = change_counts(trial.phase1, received=trial.phase1.received_frames - 1)
+        return change_trial(trial, phase1=lossy, cpus=(LONG_STALL,))
+
+    found = rate_of(gone(1, alters))
+    assert found.trials[3]["verdict"] == verdict
+    assert collapsed(found) == ["the device was gone 1 x between two trials, and came back"]
+    assert collapsed(rate_of(gone(0, alters))) == []
+
+
+# Of a gateway without controls no lab is simulated.
+
+#: Pauses after which such a gateway is looked for again, in seconds.
+RECHECKS = (1.0, 5.0, 20.0)
+
+
+class Crashing(FakeEngine):
+    """Before a gateway without controls, which forwards nothing in some requests, and is not reached in others.
+
+    Attributes:
+        silent: numbers of the requests, from 1, of which nothing comes back.
+        away: numbers of those that reach no gateway.
+    """
+
+    def __init__(self, silent: Collection[int] = (), away: Collection[int] = ()) -> None:
+        super().__init__()
+        self.silent, self.away = silent, away
+
+    def __call__(self, request: Any, *others: Any) -> Any:
+        """Answer one request."""
+        number = len(self.requests) + 1
+        if number in self.away:
+            self.requests.append(request)
+            raise UnreachableError("natgauge-engine: initiator.interface: eth1: is down or has no carrier")
+        self.dead = number in self.silent
+        return super().__call__(request, *others)
 
 
 def test_a_gateway_that_cannot_be_reached_any_more_is_waited_for() -> None:
@@ -421,20 +445,10 @@ def test_a_gateway_that_cannot_be_reached_any_more_is_waited_for() -> None:
     back = subject.measure(PLAN)
     assert back.verdict == "PASS"
     assert "was not restarted, but answers and forwards again" in str(back.remarks)
-    assert slept == [0.0, *RECHECK_SECONDS[:2]]
+    assert slept == [0.0, *RECHECKS[:2]]
     assert [one["verdict"] for one in recorder.trials] == ["PASS", "PASS"]
     assert back.gone_before
     assert not subject.measure(PLAN).gone_before
-
-
-def test_a_gateway_that_comes_back_for_a_moment_only_collapsed() -> None:
-    engine = Crashing(away={2, 4})
-    subject = measurer(engine, sleep=no_time)
-    assert subject.measure(PLAN).verdict == "PASS"
-    gone = subject.measure(PLAN)
-    assert (gone.verdict, gone.limited_by, gone.result) == ("COLLAPSED", "device", None)
-    assert "can be reached no more (natgauge-engine: initiator.interface" in gone.reason
-    assert subject.collapsed
 
 
 def test_a_dead_gateway_behind_a_switch_is_checked_before_it_gets_another_trial() -> None:
@@ -442,7 +456,7 @@ def test_a_dead_gateway_behind_a_switch_is_checked_before_it_gets_another_trial(
     engine = Crashing(silent={2, 3, 4})
     subject = measurer(engine, sleep=slept.append)
     assert [subject.measure(PLAN).verdict for _ in range(3)] == ["PASS", "COLLAPSED", "PASS"]
-    assert slept == [0.0, RECHECK_SECONDS[0]]
+    assert slept == [0.0, RECHECKS[0]]
 
 
 def test_a_gateway_without_controls_that_stays_away_is_told_by_what_the_last_check_found() -> None:
@@ -452,30 +466,4 @@ def test_a_gateway_without_controls_that_stays_away_is_told_by_what_the_last_che
     gone = [subject.measure(PLAN) for _ in range(2)][-1]
     assert gone.verdict == "COLLAPSED"
     assert "did not come back (natgauge-engine: initiator.interface: eth1" in gone.reason
-    assert slept == [0.0, *RECHECK_SECONDS]
-
-
-def test_trials_that_could_not_begin_are_a_doubt_without_a_trial_that_collapsed() -> None:
-    """The trial before them lost frames with the link, so it is INVALID."""
-    outcomes = [make_outcome("INVALID", "the link went down"), make_outcome("COLLAPSED", "no frame could be sent")]
-    attempts = tuple(Attempt(1000.0, short=False, outcome=outcome) for outcome in outcomes)
-    repetition = Measurement(900.0, 1000.0, "device", verdict_counts(attempts), attempts=attempts)
-    measured = make_result("connection-rate", "connections/s", {}, [repetition])
-    (doubt,) = [each for each in find(measured, Parameters()) if each.word == "collapsed"]
-    assert doubt.text == "1 of 2 trials could not begin, because the device forwarded nothing any more"
-
-
-@pytest.mark.parametrize("verdict", ["PASS", "INVALID"])
-def test_a_gateway_that_was_gone_between_two_trials_is_a_doubt_although_no_trial_collapsed(verdict: str) -> None:
-    """It crashed and was restarted, and only a remark in the record said so."""
-
-    def doubts(*, gone: bool) -> list[str]:
-        sent = make_counts(1000, 1000, 1000)
-        outcomes = [make_outcome(phase1=sent), make_outcome(verdict, phase1=sent, gone_before=gone)]
-        attempts = tuple(Attempt(900.0, short=False, outcome=outcome) for outcome in outcomes)
-        repetition = Measurement(900.0, 1000.0, "device", verdict_counts(attempts), attempts=attempts)
-        measured = make_result("connection-rate", "connections/s", {}, [repetition])
-        return [each.text for each in find(measured, Parameters()) if each.word == "collapsed"]
-
-    assert doubts(gone=True) == ["the device was gone 1 x between two trials, and came back"]
-    assert doubts(gone=False) == []
+    assert slept == [0.0, *RECHECKS]

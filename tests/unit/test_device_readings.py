@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is read of a device beside its frames: the energy of a meter, the memory of a connection, and hot spots."""
+"""What is read of a device beside its frames: energy, memory of a connection, work of its cores, and hot spots."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ from tests.unit.test_measurer import SETTINGS
 from tests.unit.test_measurer_trials import PLAN, measurer
 from tests.unit.test_procedure_cost import gateway, measured
 
+from natgauge.core_work import CoreWork, total
 from natgauge.errors import BrokenError, HostError
 from natgauge.host import cpus
 from natgauge.host.sampling import PROGRAM, Sampling, Stack
 from natgauge.host.sampling import read as read_stacks
+from natgauge.labs.ssh.segment import read_work
 from natgauge.metrics.shared_figures import (
     MICROJOULES_PER_CONNECTION,
     MICROJOULES_PER_FRAME,
@@ -43,13 +45,14 @@ from natgauge.paired.slices import HotSpot, RoundPlan, TimedRound
 from natgauge.power import Energy, EnergyOfTrial
 from natgauge.procedures import get
 from natgauge.procedures.kit.procedure import make_settings
-from natgauge.procedures.kit.result.device_figures import with_device_figures
+from natgauge.procedures.kit.result.device_figures import idle_cores, imbalance, with_device_figures
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.reports import csv_table
 from natgauge.reports.text import verdict
 from natgauge.table_memory import ObjectCache, octets_per_connection
 from natgauge.table_memory import read as read_caches
 from natgauge.trial.rounds import LEAST_SAMPLES, MOST, hot_spots
+from natgauge.trial.trial_run import since
 from natgauge.words import Verdict
 
 
@@ -381,6 +384,69 @@ def test_every_trial_of_a_repetition_is_a_value_of_the_figure() -> None:
     assert (found.minimum, found.maximum) == (384, 386)
     # The rate itself has no sample.
     assert not result.is_sampled
+
+
+def on_cores(*each: int) -> dict[int, CoreWork]:
+    return {core: CoreWork(count) for core, count in enumerate(each)}
+
+
+@pytest.mark.parametrize(
+    ("work_of_cores", "ratio", "idle"),
+    [
+        (on_cores(500, 500), 1.0, []),
+        (on_cores(1000, 0), 2.0, [1]),
+        (on_cores(600, 200, 200, 200), 2.0, []),
+        (on_cores(900, 900, 10, 10), 900 * 4 / 1820, [2, 3]),
+        # A single core is always even, and a few frames say nothing.
+        (on_cores(1000), None, []),
+        (on_cores(199, 0), None, []),
+        ({}, None, []),
+        # A core without frames that worked all the same, for example for a gateway's process, is not idle.
+        ({0: CoreWork(1000, 2.0), 1: CoreWork(0, 1.5)}, 2.0, []),
+        ({0: CoreWork(1000, 2.0), 1: CoreWork(0, 0.1)}, 2.0, [1]),
+    ],
+)
+def test_imbalance_is_the_busiest_core_by_the_mean(
+    work_of_cores: Mapping[int, CoreWork], ratio: float | None, idle: list[int]
+) -> None:
+    assert imbalance(work_of_cores) == (None if ratio is None else pytest.approx(ratio))
+    assert idle_cores(work_of_cores) == idle
+
+
+def test_work_is_the_difference_of_two_readings_of_the_same_machine() -> None:
+    before, after = {0: CoreWork(5, 1.0), 1: CoreWork(7)}, {0: CoreWork(9, 1.25), 1: CoreWork(7)}
+    assert since(before, after) == {0: CoreWork(4, 0.25), 1: CoreWork(0)}
+    # The machine was rebooted, or has other cores now.
+    assert since(after, before) == {}
+    assert since(before, {**after, 2: CoreWork(1)}) == {}
+    assert since({}, after) == {}
+
+
+def test_readings_of_several_cards_add_up() -> None:
+    assert total([on_cores(1, 2), on_cores(10, 20)]) == on_cores(11, 22)
+    assert total([{0: CoreWork(1, 0.5)}, {0: CoreWork(1, 0.5)}]) == {0: CoreWork(2, 1.0)}
+    assert total([]) == {}
+
+
+#: Of Linux 6.18 with processors 0 and 2 online; before Linux 5.10 the last four columns did not exist.
+SOFTNET = """
+0000a410 00000000 00000003 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000
+00000010 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000002 00000000 00000000
+"""  # noqa: E501 - as the kernel prints it
+STAT = "cpu0 100 0 50 9000 7 0 50 0 30 0\ncpu2 1 1 1 9000 0 1 1 1 0 0\n"
+
+
+@pytest.mark.parametrize("columns", [15, 11], ids=["today", "before Linux 5.10"])
+def test_the_kernels_own_counts_are_read(columns: int) -> None:
+    lines = "\n".join(" ".join(line.split()[:columns]) for line in SOFTNET.splitlines())
+    found = read_work(f"== softnet{lines}\n== stat\n{STAT}", (0, 2))
+    assert found == {0: CoreWork(0xA410, 2.0), 2: CoreWork(0x10, 0.06)}
+
+
+def test_counts_of_another_form_are_refused() -> None:
+    for text in ("== softnet\nzz 00\n== stat\n", f"== softnet{SOFTNET}== stat\ncpux 1 2 3 4 5 6 7 8\n"):
+        with pytest.raises(ValueError, match="invalid literal"):
+            read_work(text, (0, 2))
 
 
 CACHES: dict[str, Any] = {"device_caches": {"L1": 49_152, "L2": 2**21, "L3": 2**25}, "connections": 1_000_000}

@@ -3,37 +3,40 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.unit.made_settings import alone, stored_alone
-from tests.unit.simulated import Gateway
+from tests import simulated_lab
+from tests.unit.made_settings import alone, metrics_with, stored_alone
+from tests.unit.simulated import ABLE, Gateway
 
-from natgauge.inputs.measuring_types import SearchError
-from natgauge.measurer import Ability
-from natgauge.procedures import connection_rate, latency, procedures, throughput
-from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.procedures.kit.search.late_frames import ShortTrialsError
-from natgauge.procedures.kit.search.rate_search import SearchSettings
-from natgauge.trials import LAG_SHARE
-from natgauge.words import Placement
+from natgauge.errors import UsageError
 
 RATE = 354_000.0
 
 
-def opened(connections: int) -> MeasurementResult:
+def opened(connections: int) -> Any:
     return alone("connection-rate", Gateway(establishes=RATE, placement="shared"), connections=connections)
 
 
+def enough(refused: pytest.ExceptionInfo[UsageError]) -> int:
+    """The number of connections that a refusal asks for, in its one line."""
+    (found,) = re.findall(r"choose at least ([\d,]+) ", str(refused.value))
+    assert "\n" not in str(refused.value)
+    return int(found.replace(",", ""))
+
+
 def gateway() -> Gateway:
-    able = frozenset({Ability.QUERIES})
+    able = ABLE
     return Gateway(establishes=RATE, forwards=400_000.0, placement="shared", abilities=able, four_tuples=5000)
 
 
 #: A profile of a subscriber without new connections.
 NO_CHURN = str(Path(__file__).parent / "subscriber_without_churn.toml")
 #: Every metric that searches for a rate by how late its trials end, and a setting that makes its trials short.
-SHORT_TRIALS: dict[str, dict[str, object]] = {
+SHORT_TRIALS: dict[str, dict[str, Any]] = {
     "connection-rate": {"connections": 5000},
     "validated-connection-rate": {"connections": 5000},
     "enumeration-orders": {"connections": 5000},
@@ -48,9 +51,9 @@ SHORT_TRIALS: dict[str, dict[str, object]] = {
 
 
 def test_every_search_for_a_rate_is_among_those_that_are_tried_here() -> None:
-    searching = {one.metric for one in procedures().values() if issubclass(one.settings, SearchSettings)}
     # Back-to-back refuses `shared` placement altogether.
-    assert searching - {"back-to-back"} <= set(SHORT_TRIALS)
+    assert {*metrics_with("confirm")} - {"back-to-back"} <= {*SHORT_TRIALS}
+    assert len(SHORT_TRIALS) >= 10
 
 
 @pytest.mark.parametrize("metric", SHORT_TRIALS)
@@ -67,22 +70,15 @@ def test_every_rate_that_lateness_decides_says_where_its_trials_were_short(metri
 def test_every_rate_that_the_lag_makes_by_itself_is_refused_in_one_line_that_says_how_many_connections_it_takes(
     metric: str, connections: int
 ) -> None:
-    with pytest.raises(ShortTrialsError) as said:
+    with pytest.raises(UsageError) as said:
         alone(metric, gateway(), **{**SHORT_TRIALS[metric], "connections": connections})
-    assert said.value.enough > connections
-    assert "\n" not in str(said.value)
-
-
-def test_one_repetition_for_a_comparison_is_under_the_same_rule() -> None:
-    settings = connection_rate.ConnectionRateSettings(connections=100, placement="shared", repeat=1)
-    with pytest.raises(ShortTrialsError):
-        connection_rate.PROCEDURE.once(Gateway(establishes=RATE, placement="shared"), settings, None)
+    assert enough(said) > connections
 
 
 def test_the_number_that_a_refusal_asks_for_is_neither_refused_nor_doubted() -> None:
-    with pytest.raises(ShortTrialsError) as said:
+    with pytest.raises(UsageError) as said:
         opened(1000)
-    assert not [note for note in opened(int(said.value.enough)).notes if note.word == "short trials"]
+    assert not [note for note in opened(enough(said)).notes if note.word == "short trials"]
 
 
 def test_a_rate_that_the_lag_may_have_raised_beyond_the_error_says_so() -> None:
@@ -92,10 +88,11 @@ def test_a_rate_that_the_lag_may_have_raised_beyond_the_error_says_so() -> None:
     assert "short trials" not in {doubt.word for doubt in many.doubts}
 
 
-@pytest.mark.parametrize(("error", "share"), [(0.1, LAG_SHARE), (0.01, LAG_SHARE), (0.001, 0.0001)])
-def test_the_lag_is_at_most_a_tenth_of_the_error(error: float, share: float) -> None:
-    settings = throughput.ThroughputSettings(connections=100, placement="shared", error=SearchError(share=error))
-    assert settings.plan(1000.0, 1000.0, 1.0).lag_share == pytest.approx(share)
+@pytest.mark.parametrize(("error", "share"), [("10%", 0.001), ("1%", 0.001), ("0.1%", 0.0001)])
+def test_the_lag_is_at_most_a_tenth_of_the_error(error: str, share: float) -> None:
+    given: dict[str, Any] = {"connections": 100, "connection_rate": 1e5, "error": error}
+    found = simulated_lab.measure("throughput", Gateway(placement="shared"), **given)
+    assert [*found.plans("lag_share")] == [pytest.approx(share)]
 
 
 def test_what_needs_few_connections_first_is_not_refused() -> None:
@@ -108,9 +105,14 @@ def test_what_needs_few_connections_first_is_not_refused() -> None:
     ("placement", "loads", "told"),
     [("shared", "100%,50%", True), ("shared", "50%,10%", False), ("isolated", "100%", False)],
 )
-def test_delays_that_hold_the_wait_for_a_batch_say_so(placement: Placement, loads: str, *, told: bool) -> None:
+def test_delays_that_hold_the_wait_for_a_batch_say_so(placement: Any, loads: str, *, told: bool) -> None:
     truth = Gateway(establishes=RATE, forwards=1e6, placement=placement)
-    given = {"connections": 100, "loads": loads, "connection_rate": 1000.0, "throughput_rate": 200_000.0}
+    given: dict[str, Any] = {
+        "connections": 100,
+        "loads": loads,
+        "connection_rate": 1000.0,
+        "throughput_rate": 200_000.0,
+    }
     result = stored_alone("latency", truth, **given)
     # 2.5 us a frame, and no more than 0.1 ms of them together.
     doubts = [doubt.text for doubt in result.doubts if doubt.word == "batches"]
@@ -118,6 +120,11 @@ def test_delays_that_hold_the_wait_for_a_batch_say_so(placement: Placement, load
 
 
 def test_up_to_half_of_the_throughput_timed_frames_leave_alone() -> None:
-    settings = latency.LatencySettings(connections=100, placement="shared")
-    alone = [settings.timed_plan(1000.0, 1000.0, share).single_frames for share in (0.1, 0.5, 0.51, 1.0)]
-    assert alone == [True, True, False, False]
+    given: dict[str, Any] = {
+        "connections": 100,
+        "connection_rate": 1000.0,
+        "throughput_rate": 1000.0,
+        "loads": "100%,51%,50%,10%",
+    }
+    found = simulated_lab.measure("latency", Gateway(placement="shared"), **given)
+    assert [trial["plan"]["single_frames"] for trial in found.trials] == [False, False, True, True]

@@ -3,33 +3,31 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.counted import make_counts, make_trial
-from tests.unit.fake_engine import FakeEngine
+from tests import simulated_lab
+from tests.plans import with_trials
+from tests.simulated_lab import Measured, simulated
+from tests.unit.counted import change_counts, change_trial
 from tests.unit.golden import Golden
-from tests.unit.made_settings import alone
 from tests.unit.simulated import Gateway
-from tests.unit.test_measurer_trials import measurer
-from tests.unit.test_measurer_verbs import WIRE, check
+from tests.unit.test_measurer_verbs import WIRE
 
+import natgauge
 from natgauge.errors import UsageError
-from natgauge.procedures import get
-from natgauge.procedures.kit.result.results import Attempt
-from natgauge.procedures.kit.search.rare_loss import rare_loss_note
-from natgauge.procedures.throughput import ThroughputSettings
-from natgauge.trials import Direction
-from natgauge.words import Verdict
 
 
-def asked(**choices: Any) -> Any:
-    """Return the engine's request of a throughput trial of 2 s at 1000 frames/s."""
-    settings = get("throughput").settings(connections=1000, placement="isolated", trial_seconds=2.0, **choices)
-    engine = FakeEngine()
-    measurer(engine).measure(settings.plan(1000.0, 1000.0, 2.0))
-    return engine.requests[-1]
+def measured(truth: Gateway | None = None, **choices: Any) -> Measured:
+    """A throughput of trials of 2 s."""
+    given = {"connections": 1000, "connection_rate": 1e5, "trial_seconds": 2.0, **choices}
+    return simulated_lab.measure("throughput", Gateway(forwards=3e5) if truth is None else truth, **given)
+
+
+def asked(**choices: Any) -> list[Any]:
+    """Return phase 2 as each trial requests it of the engine."""
+    return [trial["request"]["phase2"] for trial in measured(**choices).trials]
 
 
 @pytest.mark.parametrize(
@@ -39,26 +37,41 @@ def asked(**choices: Any) -> Any:
 def test_one_frame_in_a_hundred_is_a_broadcast_and_each_second_has_a_query(
     modifiers: str, every: int | None, query: int | None
 ) -> None:
-    conditions = asked(modifiers=modifiers).phase2.modifiers
-    assert (conditions.broadcast_every, conditions.query_ms, conditions.groups) == (every, query, None)
-    assert asked().phase2.modifiers is None
+    conditions = {"broadcast_every": every, "query_ms": query}
+    wanted = {name: value for name, value in conditions.items() if value is not None}
+    assert {str(phase2["modifiers"]) for phase2 in asked(modifiers=modifiers)} == {str(wanted)}
+    assert not any("modifiers" in phase2 for phase2 in asked())
 
 
 def test_all_groups_have_begun_before_the_time_of_the_trial() -> None:
-    phase2 = asked(groups=4, group_seconds=5.0).phase2
-    groups = phase2.modifiers.groups
-    assert (groups.number, groups.seconds) == (4, 5.0)
-    assert phase2.initiator.frames == phase2.responder.frames == 1000 * (15 + 2)
+    """The time of the groups is added once, and makes no trial short."""
+    found = measured(groups=4, group_seconds=5.0)
+    (repetition,) = with_trials(found.result)
+    lengths = []
+    for trial, attempt in zip(found.trials, repetition.attempts, strict=True):
+        phase2, seconds = trial["request"]["phase2"], trial["plan"]["phase2"]["seconds"]
+        assert phase2["modifiers"]["groups"] == {"number": 4, "seconds": 5.0}
+        assert phase2["initiator"]["frames"] == phase2["responder"]["frames"]
+        assert phase2["initiator"]["frames"] == pytest.approx(seconds * phase2["initiator"]["rate"], abs=1)
+        lengths.append((seconds, attempt.short))
+    assert {seconds for seconds, short in lengths if not short} == {15 + 2.0}
+    shorter = [seconds for seconds, short in lengths if short]
+    assert shorter
+    assert all(15 < seconds < 15 + 2.0 for seconds in shorter)
 
 
-def test_the_time_of_the_groups_is_added_once_and_makes_no_trial_short() -> None:
-    settings = ThroughputSettings(connections=1000, placement="isolated", trial_seconds=2.0, groups=10, group_seconds=5)
-    given = {"trial_seconds": 2.0, "groups": 10, "group_seconds": 5.0, "connection_rate": 1e5}
-    attempts = alone("throughput", Gateway(forwards=3e5), **given).measurements[0].attempts
-    tried = {(each.outcome.plan.phase2.seconds, each.short) for each in attempts if each.outcome.plan.phase2}
-    assert {length for length, short in tried if not short} == {45 + 2.0}
-    assert all(45 < length < 45 + 2.0 for length, short in tried if short)
-    assert settings.sent_seconds == 45 + 2.0, "a device must keep its connections for so long"
+@pytest.mark.parametrize(("timeout", "told"), [(53, "is not longer than phase 1"), (54, "interface one")])
+def test_a_device_must_keep_its_connections_until_all_groups_have_sent(timeout: int, told: str, tmp_path: Path) -> None:
+    """They send for 47 s, beside phase 1 of 2 s and the gap; where that is long enough, there is no such port."""
+    given: dict[str, Any] = {
+        **WIRE,
+        "trial_seconds": 2.0,
+        "groups": 10,
+        "group_seconds": 5.0,
+        "device_timeout": timeout,
+    }
+    with simulated(), pytest.raises(UsageError, match=told):
+        natgauge.measure("throughput", "nftables-nat44", results=tmp_path, **given)
 
 
 @pytest.mark.parametrize(
@@ -86,44 +99,44 @@ def test_the_time_of_the_groups_is_added_once_and_makes_no_trial_short() -> None
         {"modifiers": "broadcast", "group_seconds": 3.0},
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(choices: dict[str, Any], golden: Golden) -> None:
-    with golden.raises(UsageError):
-        check(
-            choices.get("metric", "throughput"),
-            "nftables-nat44",
-            **{name: value for name, value in choices.items() if name != "metric"},
-        )
+def test_what_cannot_be_is_refused_in_one_line(choices: dict[str, Any], tmp_path: Path, golden: Golden) -> None:
+    # What is not refused finds no folder for its results, and touches nothing.
+    (tmp_path / "file").touch()
+    with golden.raises(UsageError) as caught:
+        natgauge.measure(gateway="nftables-nat44", results=tmp_path / "file", **{"metric": "throughput", **choices})
+    assert "\n" not in str(caught.value)
 
 
-def test_an_overload_that_only_the_last_group_causes_is_no_rare_loss() -> None:
+@pytest.mark.parametrize("few", [False, True])
+def test_an_overload_that_only_the_last_group_causes_is_no_rare_loss(*, few: bool) -> None:
     """All groups send for 2 s of 47 s: a quarter of those frames is 2 % of all, which was called too few."""
-    settings = ThroughputSettings(connections=1000, placement="isolated", trial_seconds=2.0, groups=10)
-    upper, load = 30_000.0, 40_000.0
-    plan = settings.plan(1000.0, load, 2.0)
-    assert plan.phase2 is not None
-    assert plan.phase2.modifiers is not None
-    offered = round(load * (2 + plan.phase2.modifiers.ramp_seconds / 2))
-    for lost, words in ((round((load - upper) * 2), []), (3, ["rare loss"])):
-        counts = make_counts(offered, offered, offered - lost)
-        trial = make_trial(plan, phase2={Direction.INITIATOR: counts})
-        failed = replace(trial, verdict=Verdict.FAIL, limited_by="device", failed_phase=2)
-        assert [
-            note.word for note in rare_loss_note([Attempt(load, short=False, outcome=failed)], upper, "frames/s")
-        ] == words
+
+    def alters(_number: int, trial: Any) -> Any:
+        rate, seconds = trial.plan.phase2.initiator_rate, trial.plan.phase2.seconds - 45
+        lost = 0 if rate <= 3e5 else 3 if few else round((rate - 3e5) * seconds)
+        phase2 = {
+            who: change_counts(one, received=one.offered_frames - lost * (who == "initiator"))
+            for who, one in trial.phase2.items()
+        }
+        return change_trial(trial, phase2=phase2)
+
+    found = measured(Gateway(alters=alters), groups=10)
+    assert found.bounds[0] == pytest.approx(3e5, rel=0.01)
+    assert ("rare loss" in found.words()) == few
 
 
-@pytest.mark.parametrize(("modifiers", "sent"), [("broadcast", 1000.0), ("both", 1000.0), ("management", 990.0)])
-def test_a_rate_counts_the_test_frames_and_broadcasts_are_sent_in_addition(modifiers: str, sent: float) -> None:
+@pytest.mark.parametrize(("modifiers", "share"), [("broadcast", 0.99), ("both", 0.99), ("management", 1.0)])
+def test_a_rate_counts_the_test_frames_and_broadcasts_are_sent_in_addition(modifiers: str, share: float) -> None:
     """The rate was that of all frames that were sent: 1 % of them never came back, and no trial had lost them."""
-    settings = get("throughput").settings(connections=1000, placement="isolated", modifiers=modifiers)
-    plan = settings.plan(1000.0, 990.0, 2.0).phase2
-    assert plan is not None
-    assert plan.initiator_rate == plan.responder_rate == pytest.approx(sent)
+    found = measured(modifiers=modifiers)
+    passed = [trial["plan"]["phase2"] for trial in found.trials if trial["verdict"] == "PASS"]
+    assert found.median == pytest.approx(share * max(phase2["initiator_rate"] for phase2 in passed))
+    assert all(phase2["initiator_rate"] == phase2["responder_rate"] for phase2 in passed)
 
 
 def test_the_tester_sends_no_more_with_broadcasts_than_without() -> None:
     gateway = Gateway(ceiling=2e6, forwards=1e9)
-    found = alone("throughput", gateway, connection_rate=1e5, modifiers="broadcast", trial_seconds=2.0)
+    found = measured(gateway, modifiers="broadcast")
     assert max(plan.phase2.initiator_rate for plan in gateway.plans if plan.phase2) == pytest.approx(1e6)
-    assert found.summary.median == pytest.approx(0.99e6)
-    assert found.figures["frames_per_second_total"].median == pytest.approx(1.98e6)
+    assert found.median == pytest.approx(0.99e6)
+    assert found.figure("frames_per_second_total") == pytest.approx(1.98e6)

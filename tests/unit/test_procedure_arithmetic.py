@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +15,8 @@ from tests.plans import PlanOfTrial
 from tests.unit.counted import make_counts, make_outcome
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
+from tests.unit.test_churn import lost_of
+from tests.unit.test_churn import made as churned
 
 from natgauge.errors import BrokenError
 from natgauge.inputs.measuring_types import SearchError
@@ -22,14 +26,16 @@ from natgauge.notes import Note
 from natgauge.procedures.back_to_back import buffer_notes, buffer_times
 from natgauge.procedures.frame_loss import shares_of
 from natgauge.procedures.kit.measure.draws import expected_connections, expected_new
+from natgauge.procedures.kit.measure.floods import beside_flood
 from natgauge.procedures.kit.measure.phase1 import safely_below
 from natgauge.procedures.kit.result.frame_counts import forwarding_rate, lost_share, shortfall
+from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.procedures.kit.search.permanent_loss import Faults
 from natgauge.procedures.kit.search.queues import least_rate, wait_limit
 from natgauge.procedures.reset import Outage, surviving_share
 from natgauge.procedures.tear_down_rate import _checked, tear_down
 from natgauge.trials import Direction, Phase2Plan, Restart
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 
 def test_draws_hit_as_many_four_tuples_as_chance_expects() -> None:
@@ -240,3 +246,45 @@ def test_an_outage_that_nothing_shows_in_the_second_trial_leaves_the_share_unkno
     found = survivors(received, last, silence, (2.0, 2.5), first)
     assert isinstance(found, Note)
     assert said in found.text
+
+
+def known_loads(alone: Measurement, beside: Measurement, tried: Sequence[Attempt] = ()) -> Measurement:
+    """What is told of a load of 100 without a flood and one of 50 beside it."""
+    return beside_flood(alone, tried, beside, wanted=1.0, flood=1.0)
+
+
+def ended(value: float, upper: float | None, by: LimitedBy, *notes: Note) -> Measurement:
+    return Measurement(value, upper, by, {}, notes=notes)
+
+
+def test_what_is_not_sure_of_the_load_without_the_flood_is_told_with_the_share(golden: Golden) -> None:
+    """They were doubts of the first search, and with the first search they were dropped."""
+    rare, twice = Note("rare loss", "3 frames of a million were lost"), Note("contradictions", "90 passed and failed")
+    known = known_loads(ended(100.0, 101.0, "device", rare, twice), ended(50.0, 50.5, "device"))
+    golden([f"{note} ({note.grade})" for note in known.notes])
+    # What few lost frames ended may be far too low.
+    assert "kept_least_share" not in known.figures
+    assert known.figures["kept_most_share"] == pytest.approx(0.505)
+
+
+def test_each_bound_of_the_share_is_that_of_a_search_that_the_device_ended() -> None:
+    known = known_loads(ended(100.0, 125.0, "device"), ended(50.0, None, "tester"))
+    assert (known.figures["kept_least_share"], known.figures["kept_share"]) == (0.4, 0.5)
+    assert "kept_most_share" not in known.figures
+    undecided = known_loads(ended(100.0, 125.0, "host"), ended(50.0, 60.0, "time"))
+    assert "kept_least_share" not in undecided.figures
+    assert undecided.figures["kept_most_share"] == 0.6
+
+
+def test_what_the_others_lose_beside_a_flood_is_counted_as_verdicts_count_it() -> None:
+    """2,000 of 4,000 frames came back, and 1,000 were never sent: their connections were not opened."""
+    outcome = churned(down=make_counts(4000, 3000, 2000, unopened=1000))
+    phase2 = outcome.counted.phase2
+    assert phase2 is not None
+    beside = phase2.model_copy(update={"initiator": None, "flood": lost_of(1000, 999)})
+    outcome = replace(
+        outcome, result=outcome.counted.model_copy(update={"phase2": beside}), verdict=Verdict.FAIL, limited_by="device"
+    )
+    tried = Attempt(100.0, short=False, outcome=outcome, is_aside=True)
+    known = known_loads(ended(100.0, 101.0, "device"), ended(50.0, 50.5, "device"), [tried])
+    assert known.figures["frames_lost_beside_flood_percent"] == 50

@@ -3,42 +3,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.unit.golden import Golden
-from tests.unit.simulated import FORWARDING_NS, TESTER_NS, Gateway
+from tests.unit.made_settings import alone
+from tests.unit.simulated import FORWARDING_NS, TESTER_NS, Gateway, in_slices
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.measurer import Ability
-from natgauge.paired.ratios import PlaceKind
-from natgauge.paired.rounds import Void, VoidRounds
-from natgauge.paired.slices import BlockWork, RoundPlan, TimedRound, connections_of_block
-from natgauge.procedures.cost import PROCEDURE, CostSettings
-from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.words import Placement
 
-COSTS = frozenset({Ability.COSTS})
 LOST = "up: 511 of 512 frames came back"
+#: Frames that come before a slice of new connections.
+LEAD_FRAMES = 64
 
 
-def settings(*, connections: int = 100_000, placement: Placement = "shared", **more: object) -> CostSettings:
-    return CostSettings(connections=connections, placement=placement, **more)  # type: ignore[arg-type] # as a user gives them
+def measured(gateway: Gateway, **more: Any) -> Any:
+    return alone("cost", gateway, **{"connections": 100_000, **more})
 
 
-def measured(gateway: Gateway, **more: object) -> MeasurementResult:
-    return PROCEDURE.measure(gateway, settings(**more))  # type: ignore[arg-type] # as a user gives them
-
-
-def gateway(**more: object) -> Gateway:
+def gateway(**more: Any) -> Gateway:
     """2,500 ns for a new connection, 2,000 ns for a frame up, and 1,600 ns down."""
-    given = {"establishes": 4e5, "forwards": 5e5, "forwards_down": 6.25e5, "slice_noise": 0.05}
-    return Gateway(placement="shared", abilities=COSTS, **{**given, **more})  # type: ignore[arg-type] # as above
+    return in_slices(**{"establishes": 4e5, "forwards": 5e5, "forwards_down": 6.25e5, "slice_noise": 0.05, **more})
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_the_ratio_to_forwarding_is_found_though_the_host_changes_from_block_to_block(seed: int) -> None:
-    found = measured(gateway(seed=seed))
+    found = measured(gateway(seed=seed), repeat=3)
     forwarding = FORWARDING_NS - TESTER_NS
     for quantity, cost in (("new", 2500.0), ("up", 2000.0), ("down", 1600.0)):
         share = (cost - TESTER_NS) / forwarding
@@ -52,7 +42,7 @@ def test_the_ratio_to_forwarding_is_found_though_the_host_changes_from_block_to_
 
 
 def test_nanoseconds_are_the_devices_own_and_the_testers_stand_beside() -> None:
-    found = measured(gateway(slice_noise=0.0), repeat=1)
+    found = measured(gateway(slice_noise=0.0))
     assert found.figures["up_ns"].median == pytest.approx(2000.0 - TESTER_NS)
     assert found.figures["up_tester_ns"].median == pytest.approx(TESTER_NS)
     assert found.figures["up_forwarding_ns"].median == pytest.approx(FORWARDING_NS - TESTER_NS)
@@ -63,7 +53,7 @@ def test_nanoseconds_are_the_devices_own_and_the_testers_stand_beside() -> None:
 
 @pytest.mark.parametrize(("asked", "value"), [("new,up", "up"), ("new", "new"), ("both,new", "both"), (None, "both")])
 def test_the_value_is_that_of_the_last_quantity_asked_for(asked: str | None, value: str) -> None:
-    found = measured(gateway(), quantities=asked, repeat=1)
+    found = measured(gateway(), quantities=asked)
     assert found.summary.median == found.figures[f"{value}_ratio_to_forwarding"].median
     assert (found.unit, found.limited_by) == ("x forwarding", "device")
 
@@ -71,12 +61,12 @@ def test_the_value_is_that_of_the_last_quantity_asked_for(asked: str | None, val
 def test_each_round_has_another_order_of_visits_and_new_connections_fit_into_n() -> None:
     device, another = gateway(), gateway(seed=1_000)
     measured(device, connections=5_000, repeat=2, rounds=3)
-    measured(another, connections=5_000, repeat=1, rounds=3)
+    measured(another, connections=5_000, rounds=3)
     # Seen: all repetitions and cells of campaigns, and all runs, had the same orders.
     assert len({plan.seed for plan in (*device.rounds, *another.rounds)}) == 9
     for plan in device.rounds:
         assert not plan.alone
-        assert plan.blocks["new"] * connections_of_block(plan.frames) <= 5_000
+        assert 0 < plan.blocks["new"] * 2 * (LEAD_FRAMES + plan.frames) <= 5_000
 
 
 @pytest.mark.parametrize(
@@ -92,14 +82,14 @@ def test_places_that_stay_void_end_a_cost_in_one_line(
     """Of a place beside the device, the device is not to blame."""
     device = gateway(faults=faults)
     with golden.raises(BrokenError) as caught:
-        measured(device, repeat=1, **more)
+        measured(device, **more)
     assert "\n" not in str(caught.value)
     assert len(device.rounds) == (9 if more else 3)
 
 
 def test_a_void_round_is_repeated_and_told(golden: Golden) -> None:
     device = gateway(faults=[{0: LOST}])
-    found = measured(device, repeat=1, rounds=3)
+    found = measured(device, rounds=3)
     assert len(device.rounds) == 4
     golden(found.notes)
 
@@ -107,7 +97,7 @@ def test_a_void_round_is_repeated_and_told(golden: Golden) -> None:
 def test_a_lost_frame_at_each_place_in_turn_ends_nothing_and_is_no_part_of_the_figures(golden: Golden) -> None:
     """Seen: three void rounds in a row ended a cost although no place was void twice."""
     disturbed, quiet = gateway(faults=[{place: "up: 1 of 2 frames came back"} for place in range(3)]), gateway()
-    found = measured(disturbed, repeat=1, rounds=3)
+    found = measured(disturbed, rounds=3)
     assert len(disturbed.rounds) == 6
     said = {note.text for note in found.notes if "is void" in note.text}
     golden(said)
@@ -118,41 +108,30 @@ def test_a_lost_frame_at_each_place_in_turn_ends_nothing_and_is_no_part_of_the_f
 
 def test_a_cost_takes_at_most_twice_the_rounds_that_were_asked_for() -> None:
     device = gateway(faults=[{number // 2 % 3: "lost"} if number % 2 else {} for number in range(1000)])
-    found = measured(device, repeat=1, rounds=20)
+    found = measured(device, rounds=20)
     assert len(device.rounds) == 39
     assert found.summary.median > 0
 
 
-class OneRoundWithoutWork(Gateway):
-    """In its second round, this place takes as long as the cable."""
+def without_work(place: int) -> Gateway:
+    """In the second round this place takes as long as the cable: 0 the device, 1 forwarding."""
 
-    place = "device"
+    def takes(number: int, work: tuple[float, float, float]) -> tuple[float, ...]:
+        return tuple(work[2] if at == place and number == 2 else each for at, each in enumerate(work))
 
-    def costs(self, plan: RoundPlan) -> TimedRound:
-        found = super().costs(plan)
-        if len(self.rounds) != 2:
-            return found
-        return replace(found, work=tuple(map(self._without_work, found.work)))
-
-    def _without_work(self, block: BlockWork) -> BlockWork:
-        device, forwarding, cable = block.nanoseconds
-        took = (cable, forwarding, cable) if self.place == "device" else (device, cable, cable)
-        return BlockWork(block.quantity, took)
+    return in_slices(establishes=4e5, forwards=5e5, takes=takes)
 
 
 def test_a_round_in_which_forwarding_has_no_work_above_the_testers_own_has_no_cost_and_that_is_one_line(
     golden: Golden,
 ) -> None:
-    device = OneRoundWithoutWork(placement="shared", abilities=COSTS, establishes=4e5, forwards=5e5)
-    device.place = "forwarding"
     with golden.raises(BrokenError) as caught:
-        measured(device, repeat=1)
+        measured(without_work(1))
     assert "\n" not in str(caught.value)
 
 
 def test_a_round_in_which_the_device_has_none_gives_a_bound() -> None:
-    device = OneRoundWithoutWork(placement="shared", abilities=COSTS, establishes=4e5, forwards=5e5)
-    found = measured(device, repeat=1)
+    found = measured(without_work(0))
     assert found.limited_by == "tester"
     assert found.figures["both_ratio_low"].median == 0.0
     assert (
@@ -165,7 +144,7 @@ def test_a_round_in_which_the_device_has_none_gives_a_bound() -> None:
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_a_device_as_cheap_as_the_cable_costs_at_most_what_noise_hides(seed: int, golden: Golden) -> None:
     rate = 1e9 / TESTER_NS
-    found = measured(gateway(establishes=rate, forwards=rate, forwards_down=rate, seed=seed), quantities="up", repeat=1)
+    found = measured(gateway(establishes=rate, forwards=rate, forwards_down=rate, seed=seed), quantities="up")
     # Slices differ by 5 %, so a median of many blocks by far less than a tenth of plain forwarding.
     assert 0 < found.summary.median < 0.1
     assert (found.limited_by, found.figures["up_ratio_low"].median) == ("tester", 0.0)
@@ -173,21 +152,15 @@ def test_a_device_as_cheap_as_the_cable_costs_at_most_what_noise_hides(seed: int
     golden(note)
 
 
-class BetweenFamilies(Gateway):
-    """Between IPv6 and IPv4: it has plain forwarding and a cable of each, 200 ns apart."""
-
-    def costs(self, plan: RoundPlan) -> TimedRound:
-        found = super().costs(plan)
-        return replace(found, work=tuple(map(self._of_two, found.work)))
-
-    def _of_two(self, block: BlockWork) -> BlockWork:
-        device, forwarding, cable = block.nanoseconds
-        return BlockWork(block.quantity, (device, forwarding + 100, forwarding - 100, cable + 100, cable - 100))
-
-
 def test_between_two_families_forwarding_is_the_mean_and_the_interval_holds_either_cable(golden: Golden) -> None:
-    device = BetweenFamilies(placement="shared", abilities=COSTS, forwards=5e5, slice_noise=0.0)
-    found = measured(device, quantities="up", repeat=1)
+    """Between IPv6 and IPv4 it has plain forwarding and a cable of each, 200 ns apart."""
+
+    def takes(_number: int, work: tuple[float, float, float]) -> tuple[float, ...]:
+        device, forwarding, cable = work
+        return device, forwarding + 100, forwarding - 100, cable + 100, cable - 100
+
+    device = in_slices(forwards=5e5, takes=takes)
+    found = measured(device, quantities="up")
     forwarding, own = FORWARDING_NS - TESTER_NS, 2000.0 - TESTER_NS
     figures = {name: summary.median for name, summary in found.figures.items()}
     assert figures["up_ratio_to_forwarding"] == pytest.approx(own / forwarding)
@@ -200,78 +173,13 @@ def test_between_two_families_forwarding_is_the_mean_and_the_interval_holds_eith
 
 
 def test_few_connections_leave_new_ones_out_and_say_so(golden: Golden) -> None:
-    found = measured(gateway(), connections=1_000)
+    found = measured(gateway(), connections=1_000, repeat=3)
     assert "new_ns" not in found.figures
     golden(found.notes)
     with golden.raises(UsageError):
-        settings(connections=1_151, quantities="new")
+        measured(gateway(), connections=1_151, quantities="new")
 
 
 def test_a_tester_that_cannot_time_frames_is_refused(golden: Golden) -> None:
     with golden.raises(UsageError):
         measured(Gateway(placement="shared"))
-
-
-# What costs and comparisons share: void rounds are noted, and three in a row end a measurement.
-
-
-def test_three_void_rounds_in_a_row_end_it_and_a_void_round_is_noted_with_its_gateway(golden: Golden) -> None:
-    voids = VoidRounds("compare", "search", lambda _: "see what it does")
-    voids.judge("a", "")
-    for _ in range(2):
-        voids.judge("b (new)", "no rate passed")
-    golden(voids.notes)
-    with golden.raises(BrokenError):
-        voids.judge("b (new)", "no rate passed")
-
-
-def test_a_valid_round_and_those_of_others_begin_the_count_again() -> None:
-    voids = VoidRounds("cost", "round", lambda _: "see")
-    for _ in range(5):
-        voids.judge("a", "lost")
-        voids.judge("b", "lost")
-        voids.judge("a", "lost")
-        voids.judge("a", "")
-        voids.judge("b", "")
-    assert len(voids.notes) == 15
-
-
-def test_a_ratio_that_lacks_more_rounds_than_it_has_ends_it_with_the_remedy_of_the_place_without_a_gateway(
-    golden: Golden,
-) -> None:
-    voids = VoidRounds("compare", "round", lambda _: "see the gateway")
-    for _ in range(9):
-        voids.judge_ratio("b", {})
-        voids.judge_ratio("b", {"cable": Void("cable", "lost"), "a": Void("gateway", "late")})
-    with golden.raises(BrokenError):
-        voids.judge_ratio("b", {"a": Void("gateway", "late")})
-
-
-def test_gateways_that_are_void_in_turn_end_it_with_the_remedy_of_gateways(golden: Golden) -> None:
-    voids = VoidRounds("compare", "search", lambda _: "see what it does")
-    for number in range(8):
-        voids.judge_ratio("b (up)", {"ab"[number % 2]: Void("gateway", "no rate passed")})
-    voids.judge_ratio("c (up)", {})
-    with golden.raises(BrokenError):
-        voids.judge_ratio("b (up)", {"a": Void("gateway", "no rate passed")})
-
-
-def test_a_few_void_rounds_of_a_ratio_end_nothing() -> None:
-    voids = VoidRounds("compare", "round", lambda _: "see")
-    for _ in range(8):
-        voids.judge_ratio("b", {"b": Void("gateway", "lost")})
-    for _ in range(8):
-        voids.judge_ratio("b", {})
-    for _ in range(1000):
-        voids.judge_ratio("b", {})
-        voids.judge_ratio("b", {"b": Void("gateway", "lost")})
-
-
-@pytest.mark.parametrize(("kind", "remedy"), [("cable", "natgauge selftest"), ("plain forwarding", "linux-ipv4")])
-def test_a_place_without_a_gateway_has_a_remedy_of_its_own(kind: PlaceKind, remedy: str) -> None:
-    voids = VoidRounds("cost", "round", lambda _: "see the gateway")
-    for _ in range(2):
-        voids.judge(kind, "lost", kind)
-    with pytest.raises(BrokenError, match=remedy) as caught:
-        voids.judge(kind, "lost", kind)
-    assert "see the gateway" not in str(caught.value)

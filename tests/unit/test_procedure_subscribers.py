@@ -4,33 +4,40 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests import simulated_lab
 from tests.plans import PlanOfTrial
-from tests.unit.counted import change_counts, make_counts
 from tests.unit.golden import Golden
 from tests.unit.made_results import made
-from tests.unit.simulated import Gateway, reading
+from tests.unit.simulated_subscribers import (
+    FRAME_BOUND,
+    NEW_BOUND,
+    Blocks,
+    Capped,
+    Forgetful,
+    Mixed,
+    Untold,
+    Wide,
+    measure,
+    profile,
+)
 
 from natgauge import procedures
 from natgauge.campaigns.estimate import of_question
-from natgauge.churn import Churn, CountInChurn, most_new
+from natgauge.churn import Churn, most_new
 from natgauge.doubts import find
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.gateways.limits import choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.gateways.recipe import load as recipe_of
 from natgauge.host.limits import ControlGroups
-from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import DeviceOptions
-from natgauge.measurer import Ability, OutlastingError
+from natgauge.measurer import Ability
 from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad
 from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.frame_counts import few_lost
-from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.mixed_load import MixedLoadSettings
 from natgauge.procedures.subscribers import SubscribersSettings
 from natgauge.records.measurement import Result
@@ -43,157 +50,12 @@ from natgauge.trial.bench import Bench
 from natgauge.trial.planned import Planned, refuse_large
 from natgauge.trial.question import ask
 from natgauge.trials import Trial
-from natgauge.verdicts import Limits
-from natgauge.words import Placement
-
-NEW_BOUND, FRAME_BOUND = (1.0, 1.0, 1.0), (0.1, 1.0, 1.0)
-
-
-@dataclass(slots=True)
-class Mixed(Gateway):
-    """A gateway that opens no more than `opens` connections/s, and forwards `carries` frames/s of open ones in all.
-
-    Attributes:
-        opens: connections/s, exactly.
-        carries: frames/s of both directions together.
-        counts_openings: whether the frames that open connections are among those.
-        forgets: its time-out in s; None = not known.
-        replied: the same of a connection that had frames both ways; None = the same number.
-    """
-
-    opens: float = 1e9
-    carries: float = 1e9
-    counts_openings: bool = False
-    forgets: int | None = None
-    replied: int | None = None
-    addresses: int = 1
-
-    @property
-    def timeout_seconds(self) -> int | None:
-        return self.forgets
-
-    @property
-    def replied_timeout_seconds(self) -> int | None:
-        return self.replied or self.forgets
-
-    @property
-    def table_limit(self) -> int:
-        return self.table_size
-
-    @property
-    def hosts(self) -> int:
-        return self.addresses
-
-    def trial(self, plan: PlanOfTrial) -> Trial:
-        """A trial whose openings are those of phase 2."""
-        trial = super(Mixed, self).trial(plan)
-        phase2 = plan.phase2
-        if phase2 is None or phase2.churn is None or trial.result is None or trial.result.phase2 is None:
-            return trial
-        new, frames = phase2.churn.new_per_second, phase2.initiator_rate + phase2.responder_rate
-        kept = min(1.0, self.carries / (frames + (new if self.counts_openings else 0.0)))
-        number = int(new * phase2.seconds)
-        room = max(0, self.table_size - plan.connections)
-        opened = min(int(number * min(1.0, self.opens / new) * (kept if self.counts_openings else 1.0)), room)
-        # Each of those that are open is replaced in time, so more and more of them were not opened.
-        turns = number / plan.connections
-        unopened = (1 - opened / max(1, number)) * (turns / 2 if turns <= 1 else 1 - 1 / (2 * turns))
-        openings = make_counts(number, number, opened, nominal_seconds=phase2.seconds, sending_seconds=phase2.seconds)
-        streams: dict[str, Any] = {"openings": openings}
-        for way in ("initiator", "responder"):
-            counts = getattr(trial.result.phase2, way)
-            if counts is not None:
-                missing = int(counts.offered_frames * unopened) if way == "responder" else 0
-                back = min(int(counts.received_frames * kept), counts.offered_frames - missing)
-                sent = counts.offered_frames - missing
-                streams[way] = change_counts(counts, offered=sent, received=back, unopened=missing)
-        counted = trial.result.phase2.model_copy(update=streams)
-        result = trial.result.model_copy(update={"phase2": counted})
-        held = CountInChurn(phase2.seconds, min(plan.connections + number, self.table_size))
-        return reading(replace(trial, result=result), count_in_churn=held)
-
-
-class Untold(Mixed):
-    """A gateway of whose table nobody knows how many connections it holds."""
-
-    @property
-    def table_limit(self) -> None:  # type: ignore[override]
-        return None
-
-
-class Capped(Untold):
-    """A gateway that holds fewer connections than its table has room for, as a rule for each host makes it."""
-
-    def limits(self) -> Limits:
-        return Limits(262_144)
-
-
-class Forgetful(Mixed):
-    """A gateway whose time-out nobody can raise, so that trials with a longer phase 1 are not run."""
-
-    def measure(self, plan: PlanOfTrial) -> Trial:
-        if plan.connections / plan.phase1_rate >= (self.forgets or math.inf):
-            raise OutlastingError("UDP timeout: a trial takes too long; give it a longer time-out")
-        return Mixed.measure(self, plan)
-
-
-@dataclass(slots=True)
-class Blocks(Mixed):
-    """A gateway that gives `ports` to each of the hosts that a trial has."""
-
-    ports: int = 256
-
-    def trial(self, plan: PlanOfTrial) -> Trial:
-        self.table_size = self.ports * (plan.sources or self.addresses)
-        return Mixed.trial(self, plan)
-
-
-class Wide(Mixed):
-    """Each of its addresses has a four tuple more than it needs."""
-
-    def four_tuples_of_each(self, plan: PlanOfTrial) -> int:
-        return plan.of_each_source + 1
-
-
-def profile(folder: Path, new: float, up: float, down: float, *, connections: float = 1.0, more: str = "") -> str:
-    """The path of a profile's file."""
-    path = folder / "profile.toml"
-    path.write_text(
-        f"[subscriber]\nconnections = {connections}\nnew_per_second = {new}\nup_frames_per_second = {up}\n"
-        f"down_frames_per_second = {down}\n{more}"
-    )
-    return str(path)
 
 
 def planned(metric: str, gateway: str, choices: dict[str, Any]) -> Planned:
     """Plan a measurement; nothing is started."""
     question = ask(metric, gateway, choices)
     return Bench(question.cell).plan(question.metric, question.settings)
-
-
-def measure(
-    metric: str,
-    truth: Mixed,
-    *,
-    connections: int = 100_000,
-    four_tuples: int | None = None,
-    placement: Placement = "isolated",
-    **chosen: Any,
-) -> MeasurementResult:
-    """Measure once."""
-    truth.abilities |= {Ability.CHURN}
-    truth.placement = placement
-    procedure, transport = procedures.get(metric), chosen.pop("transport", "udp")
-    settings = make_settings(
-        procedure,
-        {"repeat": 1, "connection_rate": 1e5, "error": SearchError(share=0.005), **chosen},
-        connections=connections,
-        placement=placement,
-        order="permutation",
-        four_tuples=four_tuples or connections,
-        transport=transport,
-    )
-    return procedure.measure(truth, settings)
 
 
 @pytest.mark.parametrize(

@@ -3,26 +3,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests import simulated_lab
-from tests.plans import OneTrial, PlanOfTrial
-from tests.unit.counted import change_counts, change_trial, make_cpu
+from tests.unit.conftest import Ran
+from tests.unit.counted import change_counts, change_each, change_trial, make_cpu
 from tests.unit.golden import Golden
+from tests.unit.made_results import kept
 from tests.unit.made_settings import alone
-from tests.unit.recorded_delays import recorded
 from tests.unit.simulated import Gateway
+from tests.unit.simulated_kinds import Joined
 
-from natgauge.analysis.comparing import comparable
 from natgauge.errors import BrokenError, UsageError
-from natgauge.measurer import Ability
-from natgauge.metrics import declared
-from natgauge.reports import answers
-from natgauge.reports.text import rates_of
-from natgauge.trials import Direction
-from natgauge.words import Verdict
 
 N = 1000
 US = 1e-6
@@ -154,7 +149,7 @@ def test_a_trial_that_counts_as_the_best_of_several_is_among_them_once_and_whoev
     result = measure("latency", held_up(25, 30, 40, 50), loads="100%")
     (attempts,) = (one.attempts for one in result.repetitions)
     assert [attempt.outcome.verdict for attempt in attempts] == ["PASS", *(["INVALID"] * MOST_STALLED)]
-    due = [attempt.outcome.delays[Direction.INITIATOR].due_in_stalls for attempt in attempts]
+    due = [attempt.outcome.delays["initiator"].due_in_stalls for attempt in attempts]
     assert due == [50, 60, 80, 100]
     golden(attempts[1].outcome.reason)
 
@@ -205,7 +200,7 @@ def test_the_delays_of_a_device_that_loses_most_frames_are_doubted(metric: str) 
     found = simulated_lab.measure(metric, truth, **chosen)
     doubts = [doubt for doubt in found.document["doubts"] if doubt["word"] == "load too high"]
     assert {(doubt["grade"], round(doubt["value"], 3)) for doubt in doubts} == {("answer", 0.6)}
-    assert ", of those that came" in answers.one(found.result).text
+    assert ", of those that came" in found.answer
     assert found.document["threshold"]["verdict"] == "cannot tell"
     # A loss below the load of the value changes nothing of it.
     fine = simulated_lab.measure(metric, Gateway(forwards=1e5, establishes=1e5), **chosen)
@@ -217,7 +212,7 @@ def test_a_device_that_holds_the_sender_up_at_the_load_of_the_value_is_doubted()
     found = measured("latency", Gateway(forwards=4e4, placement="shared"), placement="shared", loads="100%")
     (doubt,) = [doubt for doubt in found.document["doubts"] if doubt["word"] == "load too high"]
     assert doubt["value"] == 0
-    assert "of those that came" not in answers.one(found.result).text
+    assert "of those that came" not in found.answer
 
 
 def test_frames_above_a_percentile_do_not_move_it_but_an_extreme() -> None:
@@ -234,7 +229,7 @@ def test_where_every_trial_is_held_up_the_best_one_counts_with_both_figures_and_
     gateway = held_up(30, 25, 40, 50)
     found = measured(metric, gateway, loads="100%")
     result = found.result
-    assert (len(gateway.plans), result.trials[Verdict.INVALID]) == (MOST_STALLED + 1, MOST_STALLED)
+    assert (len(gateway.plans), result.trials["INVALID"]) == (MOST_STALLED + 1, MOST_STALLED)
     (doubt,) = doubted(found)
     golden(doubt)
     assert result.figures[f"{headline}_us"].median >= 24_990
@@ -244,7 +239,7 @@ def test_where_every_trial_is_held_up_the_best_one_counts_with_both_figures_and_
 def test_stalls_too_many_to_remember_may_have_held_up_every_frame(golden: Golden) -> None:
     found = measured("latency", held_up(None), loads="100%")
     result = found.result
-    assert result.trials[Verdict.INVALID] == MOST_STALLED
+    assert result.trials["INVALID"] == MOST_STALLED
     (doubt,) = doubted(found)
     golden(doubt)
     # There are no such figures.
@@ -301,17 +296,8 @@ def test_the_testers_own_delay_stands_beside_the_result(golden: Golden) -> None:
     assert result.median == pytest.approx(10)
 
 
-class Joined(Gateway):
-    """Its tester's own delay is a tenth of the time between frames of a direction."""
-
-    def own_delays(self, plan: PlanOfTrial) -> Any:
-        assert plan.phase2 is not None
-        return dict.fromkeys(Direction, recorded([0.1 / plan.phase2.initiator_rate] * 10))
-
-
 def test_the_testers_own_delay_is_that_at_the_load_of_the_value() -> None:
-    gateway = Joined(abilities=frozenset({Ability.OWN_DELAYS}))
-    result = alone("latency", gateway, connection_rate=1e5, throughput_rate=1e5, loads="10%,1%")
+    result = alone("latency", Joined(), connection_rate=1e5, throughput_rate=1e5, loads="10%,1%")
     (own,) = (note for note in result.notes if note.word == "own delay")
     # 10,000 frames/s.
     assert own.value == pytest.approx(10)
@@ -338,17 +324,20 @@ def test_inter_packet_delay_variation_of_the_rfcs_example() -> None:
     assert result.median == pytest.approx(20)
 
 
-@pytest.mark.parametrize("metric", ["latency", "pdv", "first-packet-delay"])
-def test_a_repetition_has_the_ends_between_which_its_delay_is_and_the_number_of_its_frames(metric: str) -> None:
+@pytest.mark.parametrize(
+    ("metric", "figure"), [("latency", "typical_latency"), ("pdv", "pdv"), ("first-packet-delay", "first_typical")]
+)
+def test_a_repetition_has_the_ends_between_which_its_delay_is_and_the_number_of_its_frames(
+    metric: str, figure: str
+) -> None:
     truth = Gateway(delays=[10 * US, 20 * US], first_delays=[30 * US], establishes=2e5)
     given: dict[str, Any] = {} if metric == "first-packet-delay" else {"throughput_rate": 1e5}
     found = simulated_lab.measure(
         metric, truth, connections=500, connection_rate=1e5, trial_seconds=2.0, repeat=2, **given
     ).result
-    names = declared(metric).sampled_between
-    assert names is not None
+    assert len(found.repetitions) == 2
     for repetition in found.repetitions:
-        lowest, highest = (repetition.figures[name] for name in names)
+        lowest, highest = (repetition.figures[f"{figure}_{end}_us"] for end in ("lowest", "highest"))
         assert lowest <= repetition.value * (1 + 1e-9)
         assert repetition.value <= highest * (1 + 1e-9)
         assert repetition.figures["timed_frames"] == (500 if metric == "first-packet-delay" else 2000)
@@ -362,7 +351,7 @@ def test_delays_of_few_frames_are_doubted(metric: str, rate: float, grade: str |
     timed = found.figure("timed_frames")
     doubts = [doubt for doubt in found.document["doubts"] if doubt["word"] == "few frames"]
     assert [(doubt["grade"], doubt["value"]) for doubt in doubts] == ([] if grade is None else [(grade, timed)])
-    assert ("(doubtful)" in answers.one(found.result).text) == (grade == "answer")
+    assert ("(doubtful)" in found.answer) == (grade == "answer")
 
 
 def test_one_frame_that_was_timed_is_told_as_one() -> None:
@@ -389,39 +378,42 @@ def test_a_host_that_disturbs_every_trial_gives_no_latency(golden: Golden) -> No
         measure("latency", Gateway(disturbed=1.0), invalid_repeats=2)
 
 
-class SilentAtHalf(Gateway):
-    """No frame comes back at half of the rate: of all phases, or of frames of the first or the later ones alone."""
+def silent_at_half(silent: str) -> Gateway:
+    """No first frame, or no later one, comes back at half of the rate, and it collapsed."""
+    dead: list[bool] = []
 
-    silent: tuple[str, ...] = ("first", "later")
-
-    def measure(self, plan: PlanOfTrial) -> OneTrial:
-        """Return no delay where nothing came back."""
+    def alters(_number: int, trial: Any) -> Any:
+        plan = trial.plan
         rate, which = (plan.phase1_rate, "first") if plan.phase2 is None else (plan.phase2.initiator_rate, "later")
-        if not plan.record_delays or rate != pytest.approx(5e4) or which not in self.silent:
-            return super().measure(plan)
-        trial = super().measure(replace(plan, record_delays=False))
-        return replace(trial, verdict=Verdict.COLLAPSED, reason="it does not answer", limited_by="device")
+        if not plan.record_delays or rate != pytest.approx(5e4) or which != silent:
+            return trial
+        dead.append(True)
+        if which == "later":
+            return change_each(trial, lambda _one: {"received": 0})
+        return change_trial(trial, phase1=change_counts(trial.phase1, received=0), stored=0, count_after=0)
+
+    return Gateway(establishes=2e5, alters=alters, probed=lambda _trials: not (dead and dead.pop()))
 
 
 @pytest.mark.parametrize(
     ("metric", "silent", "loads", "told"),
     [
         # The device collapsed at the second load, and the latency at the first one was thrown away.
-        ("latency", "later", [100, 10], "at 50 % of the throughput no frame was timed: it does not answer"),
-        ("first-packet-delay", "first", [100, 10], "no first frame came back at 50 %: it does not answer"),
-        ("first-packet-delay", "later", [100, 50, 10], "no later frame came back at 50 %: it does not answer"),
+        ("latency", "later", [100, 10], "at 50 % of the throughput no frame was timed"),
+        ("first-packet-delay", "first", [100, 10], "no first frame came back at 50 %"),
+        ("first-packet-delay", "later", [100, 50, 10], "no later frame came back at 50 %"),
     ],
 )
 def test_a_later_load_whose_frames_never_come_back_is_noted_and_costs_no_other_load(
     metric: str, silent: str, loads: list[int], told: str
 ) -> None:
-    gateway = SilentAtHalf(establishes=2e5)
-    gateway.silent = (silent,)
-    known = {"throughput_rate": 1e5} if metric == "latency" else {}
-    (one,) = alone(metric, gateway, connection_rate=1e5, trial_seconds=0.1, loads="100%,50%,10%", **known).measurements
-    assert [row["load_percent"] for row in one.series] == loads
-    assert one.value == pytest.approx(10)
-    assert told in [note.text for note in one.notes]
+    given: dict[str, Any] = {"connection_rate": 1e5, "trial_seconds": 0.1, "loads": "100%,50%,10%"}
+    given |= {"throughput_rate": 1e5} if metric == "latency" else {}
+    found = simulated_lab.measure(metric, silent_at_half(silent), connections=N, **given)
+    (repetition,) = found.repetitions
+    assert [row["load_percent"] for row in repetition["series"]] == loads
+    assert repetition["value"] == pytest.approx(10)
+    assert found.notes(f"{told}: the device forwards nothing any more")
 
 
 def first(truth: Gateway, /, **others: Any) -> Any:
@@ -442,7 +434,7 @@ def test_a_first_frame_that_takes_2_ms_does_and_later_ones_take_what_they_take()
     # They were called frames/s in each direction, but later frames are the Initiator's alone.
     result = found.result
     assert "100 % is 100 k connections/s" in [note.text for note in result.notes]
-    assert rates_of(result.repetitions[0].series, result).startswith(" (rates: connections/s; later frames: the Init")
+    assert "  Series (rates: connections/s; later frames: the Initiator's alone, as many a second):" in found.said
 
 
 def test_phase_1_is_timed_at_the_load_and_only_prepares_the_trial_of_later_frames() -> None:
@@ -516,7 +508,12 @@ def test_a_connection_rate_that_short_trials_cannot_measure_is_not_said_to_be_gi
     golden(doubt["text"])
 
 
-def test_delays_at_shares_of_other_connection_rates_can_be_compared() -> None:
+def test_delays_at_shares_of_other_connection_rates_can_be_compared(tmp_path: Path, ran: Ran) -> None:
     """A campaign measures the rate in each round, so that no delay of it could be compared with another."""
-    one, other = (first(Gateway(establishes=5e5), connection_rate=rate).result for rate in (1e5, 1.1e5))
-    assert comparable(one, other) == []
+    folders = [
+        str(kept(tmp_path / str(number), first(Gateway(establishes=5e5), connection_rate=1e5 * number).result))
+        for number in (1, 2)
+    ]
+    (line,) = json.loads(ran(["diff", *folders, "--json"], status=5).out)["comparisons"]
+    # No difference keeps one from being compared with the other.
+    assert (line["metric"], line["reason"], line["differences"]) == ("first-packet-delay", "few repetitions", [])

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
@@ -34,7 +34,7 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered, Repetitions
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, TrialSettings
+from natgauge.procedures.kit.settings import COMMON, DECIDED_ELSEWHERE, Profile, TrialSettings
 from natgauge.records.parameters import Parameters
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.words import Verdict
@@ -48,6 +48,18 @@ def test_every_metric_says_what_its_value_is() -> None:
 def test_each_declared_metric_has_a_procedure_and_none_was_lost() -> None:
     assert set(procedures()) == set(metrics())
     assert len(procedures()) >= 18
+
+
+def test_profiles_speak_of_settings_and_metrics_that_there_are() -> None:
+    profiles = get_args(Profile)
+    known = {item.name for procedure in procedures().values() for item in dataclasses.fields(procedure.settings)}
+    assert set(COMMON) == set(profiles)
+    for values in COMMON.values():
+        assert set(values) <= known
+    for procedure in procedures().values():
+        assert set(procedure.profiles) <= set(profiles)
+        for values in procedure.profiles.values():
+            assert set(values) <= {item.name for item in dataclasses.fields(procedure.settings)}
 
 
 def test_an_unknown_metric_is_refused_with_the_known_ones() -> None:

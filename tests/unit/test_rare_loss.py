@@ -3,22 +3,22 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests import simulated_lab
 from tests.plans import CountsOfStream
-from tests.unit.counted import change_counts, make_counts, make_outcome
+from tests.unit.conftest import Ran
+from tests.unit.counted import change_counts, change_trial
 from tests.unit.golden import Golden
+from tests.unit.made_results import kept, made
 from tests.unit.simulated import Gateway
 
 from natgauge import Result
-from natgauge.known_doubts import known
-from natgauge.procedures.kit.result.results import Attempt
-from natgauge.procedures.kit.search.rare_loss import rare_loss_note
-from natgauge.trials import Direction
 
 
 @dataclass(slots=True)
@@ -71,8 +71,20 @@ def test_mlrsearch_says_so_too(goals: str) -> None:
         (doubt,) = (doubt for doubt in result.doubts if doubt.word == "rare loss")
         # Goals take the place of a tolerance, which is refused beside them.
         assert doubt.text.endswith("; --loss-tolerance needs --search binary")
-    # Other searches, and metrics that have no other search, tolerate it.
-    assert "--search" not in known("rare loss").remedy
+
+
+@pytest.mark.parametrize(
+    ("word", "option"), [("rare loss", "--loss-tolerance"), ("loss at every rate", "--log-tolerance")]
+)
+def test_what_tolerates_a_loss_is_told_beside_it_for_any_search(
+    word: str, option: str, tmp_path: Path, ran: Ran
+) -> None:
+    """Other searches than MLRsearch, and metrics that have no other search, tolerate it."""
+    folder = kept(tmp_path / "of", made(doubts=[{"word": word, "text": "1 of 100 was lost", "grade": "answer"}]))
+    told = json.loads(ran(["report", str(folder), "--format", "json"]).out)["doubts"]
+    (remedy,) = [one["remedy"] for one in told if one["word"] == word]
+    assert option in remedy
+    assert "--search" not in remedy
 
 
 #: Noise of a device, and placement: two pairs, and for `make soak` all.
@@ -109,6 +121,19 @@ def test_a_queue_that_takes_up_most_of_a_short_trial_is_not_taken_for_one(queue:
 
 
 def test_a_rare_loss_is_one_of_all_frames_that_were_due(golden: Golden) -> None:
-    down = make_counts(1_000_000, 999_990, 999_990, unopened=10)
-    outcome = make_outcome("FAIL", "lost", phase2={Direction.RESPONDER: down}, limited_by="device")
-    golden([note.text for note in rare_loss_note([Attempt(2000.0, short=False, outcome=outcome)], 1000.0, "frames/s")])
+    """Ten frames were not sent, for their connections had not been opened."""
+
+    def alters(_number: int, trial: Any) -> Any:
+        counts = trial.phase2["responder"]
+        if trial.plan.phase2.initiator_rate <= 3e5:
+            return trial
+        sent = counts.intended_frames - 10
+        changed = change_counts(counts, offered=sent, received=sent, unopened=10)
+        return change_trial(trial, phase2={**trial.phase2, "responder": changed})
+
+    given: dict[str, Any] = {"connections": 1000, "connection_rate": 1e5}
+    found = simulated_lab.measure("throughput", Gateway(alters=alters), **given)
+    (text,) = [doubt.text for doubt in found.result.doubts if doubt.word == "rare loss"]
+    due = sum(counts["intended_frames"] for counts in found.trials[-1]["result"]["phase2"].values() if counts)
+    assert text.startswith(f"10 of {due:,} frames were lost in 1 of 1 failed trial")
+    golden(text)

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from tests.plans import PlanOfTrial
 from tests.unit.counted import make_counts, make_outcome
 from tests.unit.golden import Golden
 
@@ -14,12 +16,14 @@ from natgauge.causes.cause import Cause
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.late_delays import LateDelays
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.procedures.kit.search.binary_search import SearchPlan, search
+from natgauge.procedures.kit.search.bracket import Bracket, Load
+from natgauge.procedures.kit.search.buckets import clearer, suspected
 from natgauge.procedures.kit.search.permanent_loss import Faults, PermanentLoss, Reason, Through
 from natgauge.procedures.kit.search.rare_loss import ABOVE
-from natgauge.procedures.kit.time_budget import TimeUpError
-from natgauge.trials import Trial
+from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, nominal_seconds, nothing_passed
+from natgauge.trials import Direction, Phase2Plan, RateStep, Trial
 
 FRAMES = 1_000_000
 
@@ -58,6 +62,19 @@ def test_a_search_whose_bounds_were_tried_again_does_not_say_that_this_was_left_
     (said,) = [note.text for note in found.notes if note.word == "time used up"]
     assert "final bounds" not in said
     assert said.startswith("trials that show whether the rate alone made the bounds left out: ")
+
+
+def test_what_a_first_failure_forwarded_is_believed_and_that_of_a_later_one_only_where_it_is_lower() -> None:
+    """A device that loses a frame now and then forwards nearly all at rates that are too high, too."""
+    bracket = Bracket(1000.0, SearchError(rate=10.0))
+    found = [bracket.below(Load(1000.0, fails=1, forwarded=rate)) for rate in (990.0, 990.0, 500.0, None, 990.0)]
+    assert found == [
+        (986.0, False),
+        (pytest.approx(1000 / 1.2), False),
+        (496.0, True),
+        (pytest.approx(1000 / 1.8), True),
+        (500.0, True),
+    ]
 
 
 def failed_of(lost: int) -> Trial:
@@ -272,3 +289,154 @@ def test_a_loss_at_every_rate_is_proven_by_trials_that_one_share_explains(
 )
 def test_late_frames_are_told_with_their_delays(share: float, delays: LateDelays | None, golden: Golden) -> None:
     golden(replace(SHARE, kind="late", share=share, late_delays=delays).note("frames/s").text)
+
+
+def failing(*trials: tuple[float, float], limited_by: str = "device") -> list[Attempt]:
+    """Failed trials: rates, and the shares of a million connections that were lost."""
+    counts = [make_counts(10**6, 10**6, round(10**6 * (1 - lost))) for _, lost in trials]
+    outcomes = (make_outcome("FAIL", "loss", each, limited_by=limited_by, failed_phase=1) for each in counts)
+    return [Attempt(rate, short=False, outcome=one) for (rate, _), one in zip(trials, outcomes, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("failed", "share", "lasting"),
+    [
+        # Half of what an overload without a bucket loses.
+        (failing((2e5, 0.25)), 0.5, 5e4),
+        # Of N connections N (1 - r/X) - B are lost: r = 40,000/s and B = 0.55 N.
+        (failing((1.5e5, 0.18333333), (2e5, 0.25)), 0.55, 4e4),
+        (failing((1.6e5, 0.2), (2e5, 0.25)), 0.55, 4e4),
+        # Rates so near to each other show no more than one of them.
+        (failing((1.61e5, 0.2), (2e5, 0.25)), 0.5, 5e4),
+        # Their losses are not those of a bucket.
+        (failing((1.5e5, 0.25), (2e5, 0.25)), 0.5, 5e4),
+        (failing((1.5e5, 0.01), (2e5, 0.25)), 0.5, 5e4),
+        (failing((2e5, 0.44)), 0.12, 8.8e4),
+        (failing((2e5, 0.06)), 0.88, 1.2e4),
+    ],
+)
+def test_a_bucket_is_suspected_by_what_failed_trials_lost(failed: list[Attempt], share: float, lasting: float) -> None:
+    bucket = suspected(failed, 1e5)
+    assert bucket is not None
+    assert (bucket.share, bucket.lasting) == pytest.approx((share, lasting), rel=1e-5)
+    assert bucket.trial == (1.25e5, 250_000)
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [[], failing((2e5, 0.46)), failing((2e5, 0.04)), failing((1.04e5, 0.02)), failing((2e5, 0.25), limited_by="table")],
+)
+def test_none_is_suspected_by_what_an_overload_or_a_rare_loss_explains(failed: list[Attempt]) -> None:
+    assert suspected(failed, 1e5) is None
+
+
+@pytest.mark.parametrize(
+    ("failed", "rate"),
+    [
+        ([], None),
+        (failing((1.4e5, 0.1)), 2e5),
+        (failing((1.4e5, 0.27)), None),
+        (failing((1.5e5, 0.1)), None),
+        (failing((1.2e5, 0.1), (1.4e5, 0.1)), 2e5),
+        (failing((1.2e5, 0.1), (1.6e5, 0.1)), None),
+    ],
+)
+def test_a_clearer_trial_is_wanted_where_all_that_hint_at_a_bucket_are_near(
+    failed: list[Attempt], rate: float | None
+) -> None:
+    assert clearer(failed, 1e5) == rate
+
+
+#: Options that are advised.
+TIME_HELPS = "--most-seconds"
+
+
+def attempts(*trials: tuple[float, int]) -> list[Attempt]:
+    """Trials of 20,000 frames: load, and lost frames; without one they passed."""
+    made = []
+    for load, lost in trials:
+        counts = make_counts(intended=20_000, offered=20_000, received=20_000 - lost)
+        verdict = "FAIL" if lost else "PASS"
+        made.append(Attempt(load, short=False, outcome=make_outcome(verdict, "", counts)))
+    return made
+
+
+def test_rare_loss_is_named_where_a_much_faster_trial_was_overloaded_and_one_passed_by_chance(golden: Golden) -> None:
+    """Seen with a loss of 1 in 100,000 and a trial beyond the device's rate: the advice was more time."""
+    seen = attempts((11_153, 2), (10_595, 1), (89_227, 4_758), (31_547, 1), (53_055, 2), (6_566, 1), (18_664, 0))
+    error = str(nothing_passed(6_566, "transactions/s", seen, TimeUpError("8.2 s of 40 s are left")))
+    golden(error)
+
+
+@pytest.mark.parametrize(
+    "trials",
+    [
+        [(40_000, 10_000), (35_000, 2_857), (30_500, 10), (30_100, 1)],
+        [(40_000, 1), (35_000, 1), (30_500, 1)],
+        [(80_000, 1), (40_000, 1)],
+        [(80_000, 1), (40_000, 1), (35_000, 1), (20_000, 400)],
+    ],
+)
+def test_an_overload_or_too_few_trials_are_no_rare_loss(trials: list[tuple[float, int]]) -> None:
+    error = str(nothing_passed(trials[-1][0], "", attempts(*trials), TimeUpError("the time is used up")))
+    assert "loss-tolerance" not in error
+
+
+def test_a_trial_begins_only_where_it_fits(golden: Golden) -> None:
+    now = [0.0]
+    budget = TimeBudget(10.0, clock=lambda: now[0])
+    plan = PlanOfTrial(connections=10, phase1_rate=1.0)
+    budget.allow(plan)
+    now[0] = 1.0
+    with golden.raises(TimeUpError):
+        budget.allow(plan)
+    now[0] = 11.0
+    with golden.raises(TimeUpError):
+        budget.allow(PlanOfTrial(connections=1, phase1_rate=1e6))
+    assert budget.left == 0
+    assert TimeBudget(None).left is None
+
+
+def test_the_time_of_a_trial_is_that_of_both_phases_and_of_a_step() -> None:
+    phase2 = Phase2Plan(1.0, 0.0, 3.0, step=RateStep(0.5, 4.0))
+    assert nominal_seconds(PlanOfTrial(10, 5.0, phase2)) == 2 + 3 + 4
+    assert nominal_seconds(PlanOfTrial(10, 5.0, phase2, stateless=True)) == 7
+
+
+def failing_at(load: float, **outcome: Any) -> Attempt:
+    return Attempt(load, short=False, outcome=make_outcome("FAIL", "lost", **outcome))
+
+
+def ended(*every: Attempt, unit: str = "frames/s") -> TimeUpError:
+    """The error after these attempts, of which the first was at the lowest load."""
+    return nothing_passed(every[0].load, unit, list(every), TimeUpError("end"))
+
+
+def test_frames_to_connections_that_were_not_opened_are_lost_frames_of_all_that_were_due(golden: Golden) -> None:
+    """60,000 of 40,000 frames were said to be lost."""
+    down = {Direction.RESPONDER: make_counts(100_000, 40_000, 40_000, unopened=60_000)}
+    golden(str(ended(failing_at(1000.0, phase2=down))))
+    few = {Direction.RESPONDER: make_counts(1000, 999, 999, unopened=1)}
+    assert "rare loss" in str(ended(*(failing_at(load, phase2=few) for load in (1.0, 2.0, 4.0))))
+
+
+def test_the_error_says_what_changes_a_rare_loss_of_a_known_cause(golden: Golden) -> None:
+    counts = make_counts(20_000, 20_000, 19_999)
+    cause = Cause("checksum", "seen", hop="out", remedy="--zero-checksum accept", frames=1, lost=1)
+    golden(str(ended(*(failing_at(load, phase1=counts, cause=cause) for load in (1000.0, 2000.0, 4000.0)))))
+
+
+def test_more_time_is_not_advised_where_the_slowest_trial_failed_for_a_cause_that_no_rate_changes(
+    golden: Golden,
+) -> None:
+    """Seen of Open vSwitch: it found no free port for 1 % of 200,000 connections, and fast trials overloaded it."""
+    ports = Cause("port pool", "seen", hop="gateway", remedy="more outside ports", frames=200, lost=200)
+    process = Cause("process", "seen", hop="gateway", remedy="a lower rate", frames=9_000, lost=9_000)
+    slow = failing_at(1000.0, phase1=make_counts(20_000, 20_000, 19_800), cause=ports)
+    fast = failing_at(9000.0, phase1=make_counts(20_000, 20_000, 11_000), cause=process)
+    error = ended(slow, fast, unit="connections/s")
+    golden(str(error))
+    assert not error.remedy
+    assert ports.remedy in str(error)
+    # An overload has another answer at a lower rate.
+    assert TIME_HELPS in ended(fast, unit="connections/s").remedy

@@ -23,6 +23,8 @@ from natgauge.inputs.measuring_types import SearchError
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.paired.rates import ratio_of
+from natgauge.paired.ratios import PlaceKind
+from natgauge.paired.rounds import Void, VoidRounds
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.procedures.kit.search.late_frames import (
@@ -340,3 +342,73 @@ def test_a_tester_without_a_highest_rate_searches_for_none(top: float) -> None:
     with pytest.raises(BrokenError):
         top_rate(Gateway(ceiling=top))
     assert top_rate(Gateway(ceiling=0.5)) > 0
+
+
+def test_one_repetition_for_a_comparison_is_under_the_same_rule() -> None:
+    with pytest.raises(ShortTrialsError):
+        RATE.once(Gateway(establishes=354_000.0, placement="shared"), settings(100, "shared"), None)
+
+
+# What costs and comparisons share: void rounds are noted, and three in a row end a measurement.
+
+
+def test_three_void_rounds_in_a_row_end_it_and_a_void_round_is_noted_with_its_gateway(golden: Golden) -> None:
+    voids = VoidRounds("compare", "search", lambda _: "see what it does")
+    voids.judge("a", "")
+    for _ in range(2):
+        voids.judge("b (new)", "no rate passed")
+    golden(voids.notes)
+    with golden.raises(BrokenError):
+        voids.judge("b (new)", "no rate passed")
+
+
+def test_a_valid_round_and_those_of_others_begin_the_count_again() -> None:
+    voids = VoidRounds("cost", "round", lambda _: "see")
+    for _ in range(5):
+        voids.judge("a", "lost")
+        voids.judge("b", "lost")
+        voids.judge("a", "lost")
+        voids.judge("a", "")
+        voids.judge("b", "")
+    assert len(voids.notes) == 15
+
+
+def test_a_ratio_that_lacks_more_rounds_than_it_has_ends_it_with_the_remedy_of_the_place_without_a_gateway(
+    golden: Golden,
+) -> None:
+    voids = VoidRounds("compare", "round", lambda _: "see the gateway")
+    for _ in range(9):
+        voids.judge_ratio("b", {})
+        voids.judge_ratio("b", {"cable": Void("cable", "lost"), "a": Void("gateway", "late")})
+    with golden.raises(BrokenError):
+        voids.judge_ratio("b", {"a": Void("gateway", "late")})
+
+
+def test_gateways_that_are_void_in_turn_end_it_with_the_remedy_of_gateways(golden: Golden) -> None:
+    voids = VoidRounds("compare", "search", lambda _: "see what it does")
+    for number in range(8):
+        voids.judge_ratio("b (up)", {"ab"[number % 2]: Void("gateway", "no rate passed")})
+    voids.judge_ratio("c (up)", {})
+    with golden.raises(BrokenError):
+        voids.judge_ratio("b (up)", {"a": Void("gateway", "no rate passed")})
+
+
+def test_a_few_void_rounds_of_a_ratio_end_nothing() -> None:
+    voids = VoidRounds("compare", "round", lambda _: "see")
+    for _ in range(8):
+        voids.judge_ratio("b", {"b": Void("gateway", "lost")})
+    for _ in range(8):
+        voids.judge_ratio("b", {})
+    for _ in range(1000):
+        voids.judge_ratio("b", {})
+        voids.judge_ratio("b", {"b": Void("gateway", "lost")})
+
+
+@pytest.mark.parametrize(("kind", "remedy"), [("cable", "natgauge selftest"), ("plain forwarding", "linux-ipv4")])
+def test_a_place_without_a_gateway_has_a_remedy_of_its_own(kind: PlaceKind, remedy: str) -> None:
+    voids = VoidRounds("cost", "round", lambda _: "see the gateway")
+    for _ in range(2):
+        voids.judge(kind, "lost", kind)
+    with pytest.raises(BrokenError, match=remedy) as caught:
+        voids.judge(kind, "lost", kind)
+    assert "see the gateway" not in str(caught.value)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,10 @@ from benchmarks.second_opinion import siitperf, table, testers
 from benchmarks.second_opinion.gateway import Limits
 from benchmarks.second_opinion.questions import questions
 from benchmarks.second_opinion.search import Range, Trial, highest
-from tests.unit.counted import make_counts, make_outcome
+from tests import simulated_lab
+from tests.plans import with_trials
 from tests.unit.golden import Golden
-
-from natgauge.procedures.kit.result.results import Attempt
-from natgauge.trials import Direction
-from natgauge.words import Verdict
+from tests.unit.simulated import Gateway
 
 LIMITS = Limits(rate=4000, burst=40)
 RATES = Range(0, 8000, 40, tries=3)
@@ -113,15 +113,21 @@ def test_the_table_shows_spread_difference_and_testers_without_a_figure(golden: 
 
 
 def test_a_trial_of_natgauge_is_stored_with_its_verdict_and_the_frames_of_each_phase() -> None:
-    counts = make_counts(intended=1000, offered=1000, received=990)
-    outcome = make_outcome(Verdict.FAIL, "lost", counts, phase2={Direction.INITIATOR: counts}, count_after=990)
-    assert testers._attempt(Attempt(4100.0, short=False, outcome=outcome)) == {
-        "load": 4100.0,
-        "verdict": "FAIL",
-        "connections": 990,
-        "phase 1": {"sent": 1000, "received": 990},
-        "initiator": {"sent": 1000, "received": 990},
-    }
+    truth = Gateway(forwards=3e5, establishes=1e6)
+    found = simulated_lab.measure("throughput", truth, connections=1000, connection_rate=1e5, trial_seconds=0.5)
+    (repetition,) = with_trials(found.result)
+    sides = {"phase 1": ("phase1",), "initiator": ("phase2", "initiator"), "responder": ("phase2", "responder")}
+    stored = []
+    for trial in found.trials:
+        counts = {name: reduce(getitem, path, trial["result"]) for name, path in sides.items()}
+        frames = {
+            name: {"sent": one["offered_frames"], "received": one["received_frames"]} for name, one in counts.items()
+        }
+        load = trial["plan"]["phase2"]["initiator_rate"]
+        stored.append({"load": load, "verdict": trial["verdict"], "connections": 1000, **frames})
+    assert list(map(testers._attempt, repetition.attempts)) == stored
+    failed = next(one for one in stored if one["verdict"] == "FAIL")
+    assert failed["initiator"]["received"] < failed["initiator"]["sent"]
 
 
 FAKE_EAL = """
