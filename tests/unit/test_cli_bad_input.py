@@ -205,7 +205,13 @@ def test_a_disk_that_is_full_during_a_measurement_is_no_fault_of_natgauge(
 
 @pytest.mark.parametrize(("number", "status"), [(errno.ENOSPC, 3), (errno.EDQUOT, 3), (errno.EACCES, 2)])
 def test_results_that_cannot_be_written_blame_the_disk_or_the_folder(  # noqa: PLR0917 - fixtures
-    simulation: Simulation, number: int, status: int, tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    simulation: Simulation,
+    number: int,
+    status: int,
+    tmp_path: Path,
+    ran: Ran,
+    monkeypatch: pytest.MonkeyPatch,
+    golden: Golden,
 ) -> None:
     def fill(_lab: str) -> None:
         monkeypatch.setattr(os, "fsync", fails(OSError(number, "no")))
