@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
@@ -19,10 +20,12 @@ from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.simulated import Gateway
 
 from natgauge import Result
+from natgauge.campaigns import campaign as campaigns
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.state import CampaignState
 from natgauge.cli import run as command_line
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.host.settings import OccupiedError
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.prepared import Prepared
 from natgauge.measurer import Ability, Measurer, TearDown
@@ -86,6 +89,11 @@ error = "50%"
 """
 SUBSCRIBER = (Path(__file__).parent / "subscriber_without_churn.toml").read_text()
 OTHER_SUBSCRIBER = SUBSCRIBER.replace("up_frames_per_second = 1", "up_frames_per_second = 2")
+
+
+def occupied() -> HostError:
+    """What another natgauge of this machine, which relies on a setting of it, is the reason of."""
+    return OccupiedError("table_size: another natgauge relies on it")
 
 
 class Killed(BaseException):
@@ -250,6 +258,15 @@ def campaign(folder: Path, benches: Benches, *, plan: str = PLAN, **order: Any) 
     out = folder / "out"
     resume = (out / "campaign.json").exists()
     return run(RunOrder(plan=path, out=out, resume=resume, **order), make_bench=benches)[1]
+
+
+@pytest.fixture
+def simulated_benches(in_an_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Benches:
+    """Those that command lines in an empty folder measure campaigns on."""
+    del in_an_empty_folder
+    made = Benches()
+    monkeypatch.setattr(campaigns, "run", partial(run, make_bench=made))
+    return made
 
 
 def journal_dies(patch: pytest.MonkeyPatch, dies: Dies, *, octets: int) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,20 @@ def own_labs(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     """The folder of the registers; those of this machine are not seen."""
     monkeypatch.setattr(locks, "RUN", tmp_path_factory.mktemp("run"))
     return locks.folder("labs")
+
+
+def is_used(name: str) -> bool:
+    """Whether another process has a lab of this name, or would find it taken."""
+    return locks.Lock(name).is_held()
+
+
+@contextmanager
+def used(name: str) -> Iterator[None]:
+    """This process has a lab of this name, and then none."""
+    lock = locks.Lock(name)
+    lock.take()
+    yield
+    lock.rest()
 
 
 def left_behind(name: str, *, kept: bool = False) -> Path:
