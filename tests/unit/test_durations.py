@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from natgauge.audits.request import LONG_WAIT_SECONDS, audit_request
 from natgauge.campaigns import estimate as estimates
 from natgauge.campaigns.cells import points
 from natgauge.campaigns.estimate import estimate, likely_of, of_question
@@ -162,6 +163,11 @@ def test_more_connections_and_slower_devices_take_longer() -> None:
 
     assert seconds("nftables-nat44", 1_000_000) > seconds("nftables-nat44", 10_000)
     assert seconds("tayga-nat64", 50_000) > 1.5 * seconds("nftables-nat44", 50_000)
+
+
+def test_the_wait_of_an_audit_that_is_longer_than_long_stays() -> None:
+    waits = [audit_request("nftables-nat44", {"long": True, **chosen})[1].wait for chosen in ({}, {"wait": 9000.0})]
+    assert waits == [LONG_WAIT_SECONDS, 9000.0]
 
 
 def test_of_a_wrong_question_nothing_is_foretold() -> None:
