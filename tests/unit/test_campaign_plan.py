@@ -516,7 +516,8 @@ def test_a_plan_is_the_same_from_whichever_folder_it_is_read(
     simulated_benches.killed = Dies()
     for plan in ("../x.toml", str(tmp_path / "x.toml")):
         assert run(["run", plan, "--only", "mine", "--resume", "--out", "../results/x"]) == 0
-    assert {device for device, _ in simulated_benches.cells} == {str(tmp_path / "mine.toml")}
+    assert {Path(str(device)).name for device, _ in simulated_benches.cells} == {"mine.toml"}
+    assert len(list((tmp_path / "results" / "x" / "results").iterdir())) == 2
 
 
 @pytest.mark.parametrize("part", ['[series]\nsubscriber = ["mine.toml"]', 'subscriber = "mine.toml"'])
