@@ -146,6 +146,8 @@ class Benches:
         breaks: raised when the device of this name is made ready.
         own_part: what is found of the tester's own part after each repetition in turn; nothing after the last one.
         timed: what was known each time the tester's own part was measured.
+        place: further parameters of the place, such as cores of the device's own.
+        settings: further settings, such as the server that answers.
     """
 
     gateway: Callable[[Cell], Gateway] = lambda _cell: Gateway(establishes=30_000, forwards=60_000)
@@ -156,6 +158,8 @@ class Benches:
     breaks: Mapping[str, Exception] = field(default_factory=dict)
     own_part: list[Mapping[str, float]] = field(default_factory=list)
     timed: list[set[str]] = field(default_factory=list)
+    place: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, cell: Cell, _observer: Observer) -> Simulated:
         return Simulated(self, cell)
@@ -179,8 +183,8 @@ class Simulated:
             raise UsageError("UDP time-out: too short for it")
         question = Question(metric=planned.procedure.metric, cell=self.cell, settings=planned.chosen)
         parameters = Parameters.grouped(
-            settings=plain(planned.settings.parameters()),
-            place={"command": command(question)},
+            settings={**plain(planned.settings.parameters()), **self.benches.settings},
+            place={"command": command(question), **self.benches.place},
             device={"gateway": str(self.cell.gateway)},
         )
         return Prepared(
