@@ -8,6 +8,7 @@ picture of the demo and its sentence in docs/reports.md. With names, as root, on
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import re
@@ -16,13 +17,15 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 
 from tools.terminal_picture import picture
 from tools.tutorials import steps, typed
 
+from natgauge.cli import run
 from natgauge.cli.demo import shown
 from natgauge.errors import NatgaugeError
 from natgauge.records.measurement import Result
@@ -109,7 +112,7 @@ def write_tutorial(name: str, folder: Path = EXAMPLES) -> None:
             archive.extractall(scratch)  # noqa: S202 - an archive of ours
         for text, file in [*views, *_FURTHER.get(name, ())]:
             if file:
-                _type(text, scratch)
+                _type(text, scratch, _shown)
                 shutil.copy(Path(scratch, file), folder / f"{name}{Path(file).suffix}")
 
 
@@ -122,10 +125,10 @@ def _written(name: str, step: str) -> str:
     return next((file for file in _TUTORIALS[name] if file in step.split()), "")
 
 
-def _type(command: str, folder: str) -> None:
-    """Run a command of natgauge in a folder as a reader types it."""
+def _type(command: str, folder: str, does: Callable[..., str] | None = None) -> None:
+    """Run a command of natgauge in a folder as a reader types it; `does`: what runs it, by itself in a process."""
     (_, *words), to = typed(command, Path(folder))
-    said = _run(*words, folder=folder)
+    said = (does or _run)(*words, folder=folder)
     if to:
         Path(folder, to).write_text(said)
 
@@ -147,10 +150,21 @@ def _run(*words: str, folder: str) -> str:
     Raises:
         NatgaugeError: it fails.
     """
-    run = subprocess.run([str(_NATGAUGE), *words], cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
-    if run.returncode not in _DONE:
-        raise NatgaugeError(f"natgauge {words[0]} ended with status {run.returncode}")
-    return run.stdout
+    done = subprocess.run([str(_NATGAUGE), *words], cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
+    return _ended(words[0], done.returncode, done.stdout)
+
+
+def _shown(*words: str, folder: str) -> str:
+    """The same of a command that only reads, in this process, which has loaded all that it needs."""
+    with chdir(folder), redirect_stdout(io.StringIO()) as printed:
+        status = run(words)
+    return _ended(words[0], status, printed.getvalue())
+
+
+def _ended(command: str, status: int, printed: str) -> str:
+    if status not in _DONE:
+        raise NatgaugeError(f"natgauge {command} ended with status {status}")
+    return printed
 
 
 def main(names: list[str]) -> int:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
@@ -19,10 +20,12 @@ from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.simulated import Gateway
 
 from natgauge import Result
+from natgauge.campaigns import campaign as campaigns
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.state import CampaignState
 from natgauge.cli import run as command_line
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.host.settings import OccupiedError
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.prepared import Prepared
 from natgauge.measurer import Ability, Measurer, TearDown
@@ -88,6 +91,11 @@ SUBSCRIBER = (Path(__file__).parent / "subscriber_without_churn.toml").read_text
 OTHER_SUBSCRIBER = SUBSCRIBER.replace("up_frames_per_second = 1", "up_frames_per_second = 2")
 
 
+def occupied() -> HostError:
+    """What another natgauge of this machine, which relies on a setting of it, is the reason of."""
+    return OccupiedError("table_size: another natgauge relies on it")
+
+
 class Killed(BaseException):
     """The process ended here."""
 
@@ -138,6 +146,8 @@ class Benches:
         breaks: raised when the device of this name is made ready.
         own_part: what is found of the tester's own part after each repetition in turn; nothing after the last one.
         timed: what was known each time the tester's own part was measured.
+        place: further parameters of the place, such as cores of the device's own.
+        settings: further settings, such as the server that answers.
     """
 
     gateway: Callable[[Cell], Gateway] = lambda _cell: Gateway(establishes=30_000, forwards=60_000)
@@ -148,6 +158,8 @@ class Benches:
     breaks: Mapping[str, Exception] = field(default_factory=dict)
     own_part: list[Mapping[str, float]] = field(default_factory=list)
     timed: list[set[str]] = field(default_factory=list)
+    place: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, cell: Cell, _observer: Observer) -> Simulated:
         return Simulated(self, cell)
@@ -171,8 +183,8 @@ class Simulated:
             raise UsageError("UDP time-out: too short for it")
         question = Question(metric=planned.procedure.metric, cell=self.cell, settings=planned.chosen)
         parameters = Parameters.grouped(
-            settings=plain(planned.settings.parameters()),
-            place={"command": command(question)},
+            settings={**plain(planned.settings.parameters()), **self.benches.settings},
+            place={"command": command(question), **self.benches.place},
             device={"gateway": str(self.cell.gateway)},
         )
         return Prepared(
@@ -250,6 +262,15 @@ def campaign(folder: Path, benches: Benches, *, plan: str = PLAN, **order: Any) 
     out = folder / "out"
     resume = (out / "campaign.json").exists()
     return run(RunOrder(plan=path, out=out, resume=resume, **order), make_bench=benches)[1]
+
+
+@pytest.fixture
+def simulated_benches(in_an_empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Benches:
+    """Those that command lines in an empty folder measure campaigns on."""
+    del in_an_empty_folder
+    made = Benches()
+    monkeypatch.setattr(campaigns, "run", partial(run, make_bench=made))
+    return made
 
 
 def journal_dies(patch: pytest.MonkeyPatch, dies: Dies, *, octets: int) -> None:

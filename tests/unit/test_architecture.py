@@ -12,9 +12,9 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from tests.unit import listed
 
 import natgauge
-from natgauge.procedures import procedures
 
 ROOT = Path(natgauge.__file__).parent
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -239,7 +239,7 @@ def test_procedures_are_a_kit_and_one_file_for_each_metric_which_nothing_else_im
     They are tested in milliseconds against simulated gateways, so they may ask nobody but their measurer.
     """
     folder = ROOT / "procedures"
-    metrics = {metric.replace("-", "_") for metric in procedures()}
+    metrics = {metric.replace("-", "_") for metric in listed.metrics()}
     assert {path.stem for path in folder.glob("*.py")} == metrics | {"__init__"}
     assert [path.name for path in folder.iterdir() if (path / "__init__.py").exists()] == ["kit"]
     for path in folder.glob("**/*.py"):

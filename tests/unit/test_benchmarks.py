@@ -15,9 +15,7 @@ from benchmarks.place import Ends
 from benchmarks.required import RATES, Figure
 from benchmarks.tester import Load
 from jsonschema import Draft202012Validator
-
-from natgauge.campaigns.journal import entry_of, text_of
-from natgauge.records.store import JOURNAL
+from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Killed, campaign
 
 ROOT = Path(__file__).parents[2]
 MACHINE = {"date": "2026-11-21T09:00:00+00:00", "cpu": "Some CPU"}
@@ -132,10 +130,20 @@ def test_a_published_table_has_a_row_for_each_campaign_or_the_reason_why_there_i
 
 
 def test_time_of_a_campaign_has_no_pause_between_sessions(tmp_path: Path) -> None:
-    events = [("session", 10.0), ("visit", 14.0), ("session", 1_000.0), ("session-ended", 1_005.0)]
-    lines = [text_of(entry_of(event, {"at": at, "cell": "one"})) for event, at in events]
-    (tmp_path / JOURNAL).write_text("".join(line + "\n" for line in lines))
-    assert list(published_tables.sessions(tmp_path)) == [4.0, 5.0]
+    with pytest.raises(Killed):
+        campaign(tmp_path, Benches(killed=Dies(8)), plan=ONE_CONNECTION_RATE)
+    campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+    path = tmp_path / "out" / "journal.jsonl"
+    sessions: list[list[dict[str, object]]] = []
+    for line in map(json.loads, path.read_text().splitlines()):
+        if line["event"] == "session":
+            sessions.append([])
+        # Two seconds from line to line, and a pause of many.
+        sessions[-1].append({**line, "at": 10_000.0 * len(sessions) + 2.0 * len(sessions[-1])})
+    path.write_text("".join(json.dumps(line) + "\n" for session in sessions for line in session))
+    first, second = (len(session) for session in sessions)
+    assert 2 < first < second
+    assert list(published_tables.sessions(path.parent)) == [2.0 * (first - 1), 2.0 * (second - 1)]
 
 
 def test_a_stretch_of_churn_holds_where_nothing_is_lost_and_the_count_is_the_expected_one() -> None:

@@ -3,32 +3,42 @@
 
 from __future__ import annotations
 
-import copy
+import json
 import os
+import re
+import shutil
+import signal
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
-from tests.unit.campaigning import SUBSCRIBER, Benches
+from tests.plans import PlanOfTrial
+from tests.unit import listed
+from tests.unit.campaigning import (
+    SUBSCRIBER,
+    Benches,
+    Dies,
+    Killed,
+    campaign,
+    events,
+    quick_disk,
+    simulated_benches,
+)
 from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
+from tests.unit.mutants import document
+from tests.unit.simulated import Gateway
 
-from natgauge.campaigns import campaign
-from natgauge.campaigns.cells import PlannedCell, points
-from natgauge.campaigns.estimate import CELL_RUN_SECONDS, estimate, repetitions
-from natgauge.campaigns.keys import evaluate
-from natgauge.campaigns.plan import PlanError, at_path, parse, read
 from natgauge.cli import run
-from natgauge.durations import likely
-from natgauge.errors import UsageError
-from natgauge.gateways.recipe import Recipe, load
-from natgauge.host import limits
-from natgauge.host.cpus import as_if, usable_cpus
-from natgauge.procedures import procedures
-from natgauge.spread.resources import MACHINE_WIDE, needs
-from natgauge.trial.server import ALONE_SECONDS
+from natgauge.errors import BrokenError, EndedBySignal
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "laptop.toml"
+__all__ = ["quick_disk", "simulated_benches"]
+
+ROOT = Path(__file__).parents[2]
+RECIPES = ROOT / "src" / "natgauge" / "gateways" / "recipes"
 pytestmark = pytest.mark.usefixtures("four_cores")
 
 RIGHT: dict[str, Any] = {
@@ -86,32 +96,104 @@ def without(lab: dict[str, Any], command: str) -> dict[str, Any]:
     return {name: value for name, value in lab.items() if name not in (command, "boot_seconds")}
 
 
-def test_a_recipe_that_other_cells_look_at_is_read_once_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+class Looks(Gateway):
+    """Of each trial it is known what it would be."""
+
+    def __init__(self, cell: Any) -> None:
+        super().__init__()
+        self.cell = cell
+        self.connections: int | None = None
+
+    def measure(self, plan: PlanOfTrial) -> NoReturn:
+        self.connections = plan.connections
+        raise BrokenError("enough is known")
+
+
+@dataclass
+class Planned:
+    """Plans that differ from the right one.
+
+    Attributes:
+        folder: they are in it, each in the place of the one before.
+    """
+
+    folder: Path
+    ran: Ran
+    campaigns: list[Path] = field(default_factory=list)
+
+    def written(self, **changed: Any) -> str:
+        path = self.folder / "x.toml"
+        path.write_text(document({**RIGHT, **changed}), encoding="utf-8")
+        return str(path)
+
+    def faults(self, **changed: Any) -> list[str]:
+        """What is wrong with the plan."""
+        lines = self.ran(["plan", "check", self.written(**changed)], 2).err.splitlines()
+        assert lines
+        return [line.removeprefix("natgauge: ").replace(str(self.folder / "x.toml"), "x.toml") for line in lines]
+
+    def checked(self, **changed: Any) -> list[str]:
+        """The lines of `natgauge plan check`."""
+        return list(self.ran(["plan", "check", self.written(**changed)]).out.splitlines())
+
+    def trials(self, **changed: Any) -> int:
+        """How many trials the plan is said to take."""
+        (line,) = [line for line in self.checked(**changed) if line.startswith("  trials ")]
+        return int(re.findall(r"about ([\d,]+) with", line)[0].replace(",", ""))
+
+    def cells(self, **changed: Any) -> dict[str, tuple[Any, int | None]]:
+        """The cells as they are measured, by name, with the connections of their first trials, which fail."""
+        looks: list[Looks] = []
+
+        def gateway(cell: Any) -> Gateway:
+            looks.append(Looks(cell))
+            return looks[-1]
+
+        self.campaigns.append(self.folder / f"campaign-{len(self.campaigns)}")
+        self.campaigns[-1].mkdir()
+        for file in (path for path in self.folder.iterdir() if path.is_file()):
+            shutil.copy(file, self.campaigns[-1])
+        campaign(self.campaigns[-1], Benches(gateway=gateway), plan=document({**RIGHT, **changed}))
+        names = [line["cell"] for line in events(self.campaigns[-1], "broken")]
+        every = list(zip(names, looks, strict=True))
+        return {name: (look.cell, look.connections) for name, look in reversed(every)}
+
+    @property
+    def kept(self) -> Any:
+        """What the last campaign keeps of its plan."""
+        return json.loads((self.campaigns[-1] / "out" / "campaign.json").read_text())
+
+
+@pytest.fixture
+def plan(tmp_path: Path, ran: Ran) -> Planned:
+    return Planned(tmp_path, ran)
+
+
+def test_a_recipe_that_other_cells_look_at_is_read_once_for_them(
+    plan: Planned, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A plan of 17 gateways read 776 recipes for 100 cells, to see which devices have its knobs."""
     read_ones: list[str] = []
+    opened = os.open
 
-    def counted(device: str) -> Recipe:
-        read_ones.append(device)
-        return load(device)
+    def counted(path: Any, *given: Any, **options: Any) -> int:
+        if Path(path).parent.name == "recipes":
+            read_ones.append(Path(path).stem)
+        return opened(path, *given, **options)
 
-    monkeypatch.setattr("natgauge.campaigns.cells.load", counted)
-    gateways = ["linux-ipv4", "linux-ipv6", "nftables-nat44"]
-    series = {"connections": [1000, 2000, 3000, 4000]}
-    planned = cells(gateways=gateways, series=series, measure=[{"metric": "throughput"}])
-    assert len(planned) == 12
+    monkeypatch.setattr(os, "open", counted)
+    numbers = []
+    for gateways in (
+        ["linux-ipv4", "nftables-nat44"],
+        ["linux-ipv4", "nftables-nat44", "linux-ipv6", "iptables-nat44"],
+    ):
+        read_ones.clear()
+        series = {"connections": [1000, 2000, 3000, 4000]}
+        said = plan.checked(gateways=gateways, series=series, measure=[{"metric": "throughput"}])
+        assert f": {4 * len(gateways)} cells, " in said[0]
+        numbers.append(len(read_ones))
     # Each cell reads its own recipe; the others are read once for those that have not all knobs of the plan.
-    assert len(read_ones) <= len(planned) + len(gateways)
-
-
-def cells(**changed: Any) -> tuple[PlannedCell, ...]:
-    return points(parse({**copy.deepcopy(RIGHT), **changed}, "x.toml"), "x.toml")
-
-
-def faults(**changed: Any) -> list[str]:
-    with pytest.raises(PlanError) as refused:
-        cells(**changed)
-    assert not [fault for fault in refused.value.faults if "\n" in fault]
-    return refused.value.faults
+    assert 0 < numbers[1] <= 2.1 * numbers[0], numbers
 
 
 #: What the cells of a plan have, and what the plan says otherwise than the right one.
@@ -170,49 +252,57 @@ CELLS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("what", CELLS)
-def test_cells_have(what: str, golden: Golden) -> None:
-    golden([described(point) for point in cells(**CELLS[what])])
+def test_cells_have(what: str, plan: Planned, golden: Golden) -> None:
+    found = plan.cells(**CELLS[what])
+    golden([described(one, *found[one["name"]]) for one in plan.kept["cells"]])
 
 
-def described(point: PlannedCell) -> str:
+def described(kept: Any, cell: Any, connections: int | None) -> str:
     """A cell in a line: its values, what its device and its lab have, and its measurements."""
-    options = point.cell.kind_options
+    options = cell.kind_options
     own = {
-        "connections": point.connections, "hash_size": point.cell.device.hash_size,
-        "frame_size": point.cell.traffic.frame_size, "nat64_prefix": point.cell.lab.nat64_prefix,
+        "connections": connections, "hash_size": cell.device.hash_size,
+        "frame_size": cell.traffic.frame_size, "nat64_prefix": cell.lab.nat64_prefix,
         "cores": getattr(options, "guest_cores", None) or getattr(options, "device_cores", None),
     }  # fmt: skip
-    measured = [f"{one.name} {one.repeat} of {one.most_repetitions}" for one in point.measurements]
-    return f"{point.name} {dict(point.values)}: {own}; {', '.join(measured)}"
+    measured = [f"{one['name']} {one['repetitions']}" for one in kept["measurements"]]
+    return f"{kept['name']} {kept['values']}: {own}; {', '.join(measured)}"
 
 
-@pytest.mark.parametrize(
-    ("formula", "value"),
-    [
-        ("2^ceil(log2(N))", 131072),
-        ("N*4//3", 133333),
-        ("max(N, 2^20) + 1", 1048577),
-        ("N", 100000),
-        ("floor(N/7)", 14285),
-        ("3^40", 12_157_665_459_056_928_801),
-        ("2^0.5 * 2^0.5 // 1", 2),
-    ],
-)
-def test_formulas(formula: str, value: int) -> None:
-    assert evaluate(formula, 100_000) == value
+#: Of N = 100,000, within the sizes that a table may have.
+FORMULAS = {
+    "2^ceil(log2(N))": 131072,
+    "N*4//3": 133333,
+    "max(N, 2^20) + 1": 1048577,
+    "N": 100000,
+    "floor(N/7)": 14285,
+    # Whole numbers stay whole, however large.
+    "3^40 - 12157665459056828000": 100_801,
+    "2^0.5 * 2^0.5 // 1 * 1024": 2048,
+}
 
 
-@pytest.mark.parametrize(
-    "formula",
-    [
-        "N/3", "-N", "1/0", "log2(0)", "M", "N.real", "__import__('os')", "9^9^9", "2^(2^10)", "[N][0]",
-        "N if N else 1", "True", "'a'", "", "N;N", "1e999", "min(N, key=N)", "(" * 150, "N" * 300, "lambda: N", "1j",
-    ],
-)  # fmt: skip
-def test_what_is_no_formula_is_refused_in_one_line(formula: str) -> None:
-    with pytest.raises(UsageError, match="formula") as refused:
-        evaluate(formula, 1000)
-    assert len(str(refused.value)) < 400
+def test_formulas(plan: Planned) -> None:
+    cells = plan.cells(
+        **{**ONE, "measure": [{"metric": "throughput"}]},
+        traffic={"connections": 100_000}, series={}, lab={},
+        point=[{"name": f"p{at}", "hash_size": formula} for at, formula in enumerate(FORMULAS)],
+    )  # fmt: skip
+    assert sorted(cell.device.hash_size for cell, _ in cells.values()) == sorted(FORMULAS.values())
+
+
+NO_FORMULAS = [
+    "N/3", "-N", "1/0", "log2(0)", "M", "N.real", "__import__('os')", "9^9^9", "2^(2^10)", "[N][0]",
+    "N if N else 1", "True", "'a'", "", "N;N", "1e999", "min(N, key=N)", "(" * 150, "N" * 300, "lambda: N", "1j",
+]  # fmt: skip
+
+
+def test_what_is_no_formula_is_refused_in_one_line(plan: Planned) -> None:
+    found = plan.faults(**{**CONNECTION_RATE, "series": {"hash_size": NO_FORMULAS}})
+    assert [fault.partition(": ")[2].partition(": ")[0] for fault in found] == [
+        f"series.hash_size[{at}]" for at in range(len(NO_FORMULAS))
+    ]
+    assert all("formula" in fault and len(fault) < 400 for fault in found), found
 
 
 @pytest.mark.parametrize(
@@ -310,46 +400,26 @@ def test_what_is_no_formula_is_refused_in_one_line(formula: str) -> None:
         ),
     ],
 )
-def test_every_fault_is_one_line_with_its_keys_path(changed: dict[str, Any], golden: Golden) -> None:
+def test_every_fault_is_one_line_with_its_keys_path(changed: dict[str, Any], plan: Planned, golden: Golden) -> None:
     changed = {"measure": RIGHT["measure"][1:], **changed}
     if "series" in changed and "frame_size" in changed["series"] and len(changed["series"]) > 1:
         changed["traffic"] = {}
-    golden(faults(**changed))
+    golden(plan.faults(**changed))
 
 
-@pytest.mark.parametrize(
-    ("path", "told", "at", "line"),
-    [
-        (
-            "measure[0].subscriber: ",
-            "subscriber: x.toml: is none",
-            "subscriber",
-            "measure[0].subscriber: x.toml: is none",
-        ),
-        ("lab.nat64_prefix: ", "NAT64 prefix: no", "nat64_prefix", "lab.nat64_prefix: no"),
-        ("series.cores[0]: ", "cores: 9", "cores", "series.cores[0]: 9"),
-        ("gateways[0]: ", "guest cores: 9", "guest_cores", "gateways[0]: guest cores: 9"),
-        ("", "cores: 9", "cores", "cores: 9"),
-        ("measure[0]: ", "throughput: no", "", "measure[0]: throughput: no"),
-    ],
-)
-def test_a_key_is_named_once_in_the_line_of_its_fault(path: str, told: str, at: str, line: str) -> None:
-    assert at_path(path, UsageError(told, at=at)) == line
-
-
-def test_what_lies_next_to_a_fault_is_right() -> None:
+def test_what_lies_next_to_a_fault_is_right(plan: Planned) -> None:
     alike = [{"name": "product", "hash_size": "2*N"}, {"hash_size": "2+N"}]
-    assert len(cells(**CONNECTION_RATE, point=alike)) == 2
-    assert len(cells(**SEVERAL, point=[ONE_FOLDER[0], {**ONE_FOLDER[1], "name": "b"}])) == 2
-    (cell,) = cells(**CONNECTION_RATE, point=[{"name": "short", **LONG}])
-    assert cell.name == "nftables-nat44-short"
+    assert len(plan.cells(**CONNECTION_RATE, point=alike)) == 2
+    assert len(plan.cells(**SEVERAL, point=[ONE_FOLDER[0], {**ONE_FOLDER[1], "name": "b"}])) == 2
+    plan.cells(**CONNECTION_RATE, point=[{"name": "short", **LONG}])
+    assert [cell["name"] for cell in plan.kept["cells"]] == ["nftables-nat44-short"]
     for lab, command in ((WIRE, "reboot_command"), (SSH, "boot_command")):
-        (cell,) = cells(**ONE, lab=without(lab, command), series={"cores": [2]})
-        assert cell.values == {"cores": 2}
+        plan.cells(**ONE, lab=without(lab, command), series={"cores": [2]})
+        assert [cell["values"] for cell in plan.kept["cells"]] == [{"cores": 2}]
 
 
-def test_all_faults_are_told_at_once() -> None:
-    found = faults(
+def test_all_faults_are_told_at_once(plan: Planned) -> None:
+    found = plan.faults(
         colour=1,
         profile="fast",
         lab={"placement": "up", "x": 1},
@@ -372,7 +442,7 @@ def test_a_wrong_measurement_hides_no_fault_of_others_and_of_gateways(tmp_path: 
     golden(ran(["plan", "check", str(path)], 2).err)
 
 
-def test_the_frames_of_a_subscriber_are_those_of_its_own_profile(tmp_path: Path) -> None:
+def test_the_frames_of_a_subscriber_are_those_of_its_own_profile(plan: Planned, tmp_path: Path) -> None:
     text = "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_frames_per_second = 1\nup_frame_sizes = 200\n"
     file = tmp_path / "mine.toml"
     of_profile: dict[str, Any] = {
@@ -382,16 +452,18 @@ def test_the_frames_of_a_subscriber_are_those_of_its_own_profile(tmp_path: Path)
     for transport in ("udp", "tcp"):
         file.write_text(f"{text}transport = '{transport}'\n")
         for traffic in ({}, {"frame_size": 200}):
-            (point,) = cells(**of_profile, traffic=traffic)
-            assert (point.cell.traffic.frame_size, point.cell.traffic.transport) == (200, transport)
-    (fault,) = faults(**of_profile, traffic={"frame_size": 594})
+            ((cell, _),) = plan.cells(**of_profile, traffic=traffic).values()
+            assert (cell.traffic.frame_size, cell.traffic.transport) == (200, transport)
+    (fault,) = plan.faults(**of_profile, traffic={"frame_size": 594})
     assert fault.startswith("x.toml: traffic.frame_size: 594, but the profile")
     # After another measurement it was measured with the frames of that one.
-    (fault,) = faults(**{**of_profile, "measure": [{"metric": "throughput"}, *of_profile["measure"]]})
+    (fault,) = plan.faults(**{**of_profile, "measure": [{"metric": "throughput"}, *of_profile["measure"]]})
     assert fault.startswith("x.toml: measure[1]: subscribers: its frames follow from its profile")
 
 
-def test_a_profile_whose_frames_a_gateway_cannot_have_is_the_fault_of_its_measurement(tmp_path: Path) -> None:
+def test_a_profile_whose_frames_a_gateway_cannot_have_is_the_fault_of_its_measurement(
+    plan: Planned, tmp_path: Path
+) -> None:
     file = tmp_path / "own.toml"
     file.write_text(
         "[subscriber]\nconnections = 20\nnew_per_second = 1\nup_frames_per_second = 1\nup_frame_sizes = 64\n"
@@ -399,7 +471,7 @@ def test_a_profile_whose_frames_a_gateway_cannot_have_is_the_fault_of_its_measur
     measured = {"metric": "subscribers", "subscriber": str(file)}
     # A formula asks for the connections of the cell.
     for device in ({}, {"hash_size": "2^ceil(log2(N))"}):
-        (fault,) = faults(gateways=["jool-nat64"], traffic={}, device=device, series={}, measure=[measured])
+        (fault,) = plan.faults(gateways=["jool-nat64"], traffic={}, device=device, series={}, measure=[measured])
         assert fault.startswith(f"x.toml: measure[0].subscriber: {file}: frame size: 64 octets")
 
 
@@ -427,23 +499,30 @@ def test_a_file_that_is_no_plan_or_whose_recipe_is_missing_is_refused_in_a_line_
     assert not (tmp_path / "out").exists()
 
 
-def test_a_plan_is_the_same_from_whichever_folder_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_is_the_same_from_whichever_folder_it_is_read(
+    simulated_benches: Benches, tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Seen: a campaign could not be resumed from another folder, for its gateways had changed."""
-    text = 'gateways = ["./mine.toml", "linux-ipv4"]\n[[measure]]\nmetric = "latency"\ngateways = ["./mine.toml"]\n'
-    (tmp_path / "x.toml").write_text(f'{text}[[measure]]\nmetric = "throughput"\n')
+    recipe = (RECIPES / "linux-ipv4.toml").read_text()
+    (tmp_path / "mine.toml").write_text(recipe.replace('name = "linux-ipv4"', 'name = "mine"'))
+    text = 'gateways = ["./mine.toml", "linux-ipv6"]\n[[measure]]\nmetric = "connection-rate"\n'
+    (tmp_path / "x.toml").write_text(f'{text}gateways = ["./mine.toml"]\n[[measure]]\nmetric = "throughput"\n')
     (tmp_path / "deeper").mkdir()
-    monkeypatch.chdir(tmp_path)
-    here = read(Path("x.toml"))
+    simulated_benches.killed = Dies(3, by=EndedBySignal(signal.SIGINT))
+    ran(["run", "x.toml", "--only", "mine"], 130)
+    kept = json.loads(Path("results/x/campaign.json").read_text())["plan"]
+    assert (kept["gateways"], kept["measure"][0]["gateways"]) == (["mine.toml", "linux-ipv6"], ["mine.toml"])
     monkeypatch.chdir("deeper")
-    there = read(Path("../x.toml"))
-    assert there.gateways == ["../mine.toml", "linux-ipv4"]
-    assert here.digest == there.digest == read(tmp_path / "x.toml").model_copy(update={"repetitions": None}).digest
-    assert here.content() == there.content() == here.model_dump(mode="json")
+    simulated_benches.killed = Dies()
+    for plan in ("../x.toml", str(tmp_path / "x.toml")):
+        assert run(["run", plan, "--only", "mine", "--resume", "--out", "../results/x"]) == 0
+    assert {Path(str(device)).name for device, _ in simulated_benches.cells} == {"mine.toml"}
+    assert len(list((tmp_path / "results" / "x" / "results").iterdir())) == 2
 
 
 @pytest.mark.parametrize("part", ['[series]\nsubscriber = ["mine.toml"]', 'subscriber = "mine.toml"'])
 def test_the_profile_of_a_subscriber_is_beside_the_plan_from_whichever_folder_it_is_read(
-    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    part: str, simulated_benches: Benches, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was looked for in the folder in which natgauge was started, where another one may be."""
     plans = tmp_path / "plans"
@@ -451,23 +530,27 @@ def test_the_profile_of_a_subscriber_is_beside_the_plan_from_whichever_folder_it
     (plans / "mine.toml").write_text(f"{SUBSCRIBER}up_frame_sizes = 200\n")
     (tmp_path / "mine.toml").write_text(f"{SUBSCRIBER}up_frame_sizes = 300\n")
     (plans / "x.toml").write_text(f'gateways = ["nftables-nat44"]\n[[measure]]\nmetric = "subscribers"\n{part}\n')
-    found = set()
-    for folder in (tmp_path, plans):
+    sizes = []
+
+    def gateway(cell: Any) -> Gateway:
+        sizes.append(cell.traffic.frame_size)
+        raise EndedBySignal(signal.SIGINT)
+
+    simulated_benches.gateway = gateway
+    for folder, more in ((tmp_path, []), (plans, ["--resume"])):
         monkeypatch.chdir(folder)
-        plan = read(Path(os.path.relpath(plans / "x.toml")))
-        (point,) = points(plan, "x.toml")
-        found.add((point.cell.traffic.frame_size, plan.digest, *[one.name for one in point.measurements]))
-    assert len(found) == 1
-    assert next(iter(found))[0] == 200
+        plan = os.path.relpath(plans / "x.toml")
+        assert run(["run", plan, "--out", str(tmp_path / "out"), *more]) == 130
+    assert sizes == [200, 200]
 
 
-def test_the_configuration_of_ssh_is_beside_the_plan(tmp_path: Path) -> None:
+def test_the_configuration_of_ssh_is_beside_the_plan(plan: Planned, tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text("Host router\n")
-    lab = {**SSH, "device_cores": 2, "ssh_config": "hosts"}
-    plan = parse({**copy.deepcopy(RIGHT), **ONE, "lab": lab, "series": {}}, "x", tmp_path)
-    (point,) = points(plan, "x")
-    assert getattr(point.cell.kind_options, "ssh_config", None) == str(tmp_path / "hosts")
-    assert plan.content()["lab"]["ssh_config"] == "hosts"
+    ((cell, _),) = plan.cells(
+        **ONE, lab={**SSH, "device_cores": 2, "ssh_config": "hosts"}, series={}, traffic={}
+    ).values()
+    assert cell.kind_options.ssh_config == str(plan.campaigns[-1] / "hosts")
+    assert plan.kept["plan"]["lab"]["ssh_config"] == "hosts"
 
 
 def test_a_plan_for_another_machine_is_checked_as_if_this_were_it(tmp_path: Path, ran: Ran, golden: Golden) -> None:
@@ -475,11 +558,11 @@ def test_a_plan_for_another_machine_is_checked_as_if_this_were_it(tmp_path: Path
     path.write_text(
         'gateways = ["nftables-nat44"]\n[lab]\nplacement = "isolated"\ncores = 64\n[[measure]]\nmetric = "throughput"\n'
     )
-    golden(ran(["plan", "check", str(path)], 2).err)
-    before = usable_cpus()
-    assert run(["plan", "check", "--cores", "65", str(path)]) == 0
-    assert run(["plan", "check", "--cores", "0", str(path)]) == 2
-    assert usable_cpus() == before
+    said = ran(["plan", "check", str(path)], 2).err
+    golden(said)
+    ran(["plan", "check", "--cores", "65", str(path)])
+    ran(["plan", "check", "--cores", "0", str(path)], 2)
+    assert ran(["plan", "check", str(path)], 2).err == said
 
 
 @pytest.mark.parametrize(
@@ -492,98 +575,81 @@ def test_a_plan_for_another_machine_is_checked_as_if_this_were_it(tmp_path: Path
     ],
 )
 def test_an_estimate_says_which_labs_are_made_in_a_time_that_it_does_not_know(
-    lab: dict[str, Any], left_out: str
+    lab: dict[str, Any], left_out: str, plan: Planned
 ) -> None:
     """Seen: a plan whose guests boot for most of its time was said to take minutes."""
-    found = estimate(cells(lab=lab, series={"connections": [1000, 5000]}, **ONE))
-    assert found.likely == likely(found.seconds, found.most_seconds) + left_out
-
-
-def test_a_device_on_two_machines_is_two_devices() -> None:
-    """They may be of different versions."""
-    lab = {name: value for name, value in SSH.items() if name != "ssh_host"}
-    point = [{"name": host, "ssh_host": f"root@{host}", "cores": 1} for host in ("a", "b")]
-    found = cells(lab=lab, series={"connections": [1000, 5000]}, point=point, **ONE)
-    assert [cell.one_device == found[0].one_device for cell in found] == [True, True, False, False]
+    said = plan.checked(lab=lab, series={"connections": [1000, 5000]}, **ONE)
+    (time,) = [line for line in said if line.startswith("  time ")]
+    assert re.fullmatch(rf"  time +likely [0-9]+ (s|min|to [0-9]+ (s|min)){re.escape(left_out)}", time)
 
 
 def test_a_plan_of_more_memory_than_there_is_says_so(
     tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
+    read = Path.read_text
+
+    def has(kibibytes: int) -> None:
+        def read_text(path: Path, *given: Any, **options: Any) -> str:
+            told = path == Path("/proc/meminfo")
+            return f"MemAvailable: {kibibytes} kB\n" if told else read(path, *given, **options)
+
+        monkeypatch.setattr(Path, "read_text", read_text)
+
     path = tmp_path / "x.toml"
     path.write_text(
         'gateways = ["nftables-nat44"]\n[traffic]\nconnections = 1000000\n[[measure]]\nmetric = "throughput"\n'
     )
     for mebibytes in (100, 100_000):
-        monkeypatch.setattr(limits, "memory_octets", lambda _, octets=mebibytes * 2**20: octets)
+        has(mebibytes * 1024)
         golden(ran(["plan", "check", str(path)]).out)
     # Nobody knows how much another machine has.
-    monkeypatch.setattr(limits, "memory_octets", lambda _: 1)
+    has(1)
     assert "available here" not in ran(["plan", "check", "--cores", "4", str(path)]).out
 
 
-def test_the_table_limits_what_the_estimate_finds() -> None:
+def test_the_table_limits_what_the_estimate_finds(plan: Planned) -> None:
     """With a table of no end the search for its capacity would end at its first step."""
     capacity = [{"metric": "table-capacity"}]
     common: dict[str, Any] = {"gateways": ["nftables-nat44"], "measure": capacity, "series": {}}
-    found = [
-        estimate(cells(**common, traffic={"connections": 8000}, device={"table_size": size})).trials
-        for size in (8000, 4000)
-    ]
+    found = [plan.trials(**common, traffic={"connections": 8000}, device={"table_size": size}) for size in (8000, 4000)]
     assert found[0] < found[1]
 
 
-def test_the_example_for_workers_has_cells_for_several_of_them() -> None:
-    plan = read(EXAMPLE.with_name("spread.toml"))
-    found = [needs(plan, point) for point in points(plan.model_copy(update={"seed": 1}))]
-    assert [MACHINE_WIDE in one for one in found] == [True] * 3 + [False] * 6
-    assert {one["cores"] for one in found} == {1.0}
-
-
-def test_a_new_plan_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["plan", "new", "--gateway", "tayga-nat64", "--metric", "latency"]) == 0
+def test_a_new_plan_is_right(tmp_path: Path, ran: Ran) -> None:
     path = tmp_path / "new.toml"
-    path.write_text(capsys.readouterr().out)
+    path.write_text(ran(["plan", "new", "--gateway", "tayga-nat64", "--metric", "latency"]).out)
     # Seen: a placement that was named kept gateways of processes from their own default.
-    assert "placement" not in read(path).lab
-    assert [(point.device, point.measurements[0].name) for point in points(read(path))] == [
-        ("tayga-nat64", "latency")
-    ] * 2
-    assert run(["plan", "new", "--gateway", "nothing"]) == 2
+    assert "placement" not in tomllib.loads(path.read_text())["lab"]
+    shown = [line.split()[0] for line in ran(["plan", "show", str(path)]).out.splitlines()]
+    assert [name.partition("-connections")[0] for name in shown] == ["tayga-nat64", "latency"] * 2
+    ran(["plan", "new", "--gateway", "nothing"], 2)
 
 
-@pytest.mark.parametrize("metric", sorted(procedures()))
-def test_every_metric_is_estimated(metric: str) -> None:
+@pytest.mark.parametrize("metric", listed.metrics())
+def test_every_metric_is_estimated(metric: str, plan: Planned) -> None:
     placement = "shared" if metric == "cost" else "isolated"
     plain = {**CONNECTION_RATE, "measure": [{"metric": metric}], "lab": {"placement": placement}}
-    (point,) = cells(**plain)
-    once = estimate([point])
-    assert once.trials >= 3
-    assert 0 < once.seconds < 3600
-    (more,) = cells(**plain, repetitions=6)
-    assert estimate([more]).trials == 2 * once.trials
+    once = plan.trials(**plain)
+    assert once >= 3
+    assert re.search(r"likely [1-9]\d*( to \d+)? (s|min)\b", plan.checked(**plain)[2])
+    assert plan.trials(**plain, repetitions=6) == 2 * once
 
 
-def test_a_server_is_measured_alone_once_for_all_repetitions() -> None:
-    measure = [{"metric": "resolution-rate", "most_seconds": 600, "far_side": "knot"}]
-    plain: dict[str, Any] = {"series": {}, "traffic": {"connections": 1000}, "device": {}, "measure": measure}
-    with as_if(2):
-        (point,) = cells(**plain, gateways=["nftables-nat44"], lab={"placement": "shared"}, repetitions=4)
-        once = repetitions(point)["resolution-rate"].seconds
-    assert 0 < once < ALONE_SECONDS
-    assert estimate([point]).seconds == pytest.approx(4 * (once + CELL_RUN_SECONDS) + once)
-
-
-def test_the_layout_of_the_file_is_no_part_of_the_plan() -> None:
-    first = parse(RIGHT, "x")
-    assert first.digest == parse(dict(reversed(RIGHT.items())), "y").digest
-    assert first.digest != parse({**RIGHT, "repetitions": 4}, "x").digest
+def test_the_layout_of_the_file_is_no_part_of_the_plan(plan: Planned, tmp_path: Path) -> None:
+    text = document({**RIGHT, **CONNECTION_RATE})
+    benches = Benches(killed=Dies(3))
+    with pytest.raises(Killed):
+        campaign(tmp_path, benches, plan=text)
+    benches.killed = Dies(2)
+    # It goes on, where a plan of another meaning would be refused.
+    with pytest.raises(Killed):
+        campaign(tmp_path, benches, plan="\n".join(reversed(text.splitlines())))
 
 
 def test_the_plan_of_the_documentation_is_right_and_takes_what_it_says(
     tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = (EXAMPLE.parents[1] / "docs" / "campaigns.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "campaigns.md").read_text(encoding="utf-8")
     (tmp_path / "first.toml").write_text(page.split("```toml\n")[1].split("```")[0])
     monkeypatch.chdir(tmp_path)
     assert ran(["plan", "check", "first.toml"]).out in page
@@ -620,16 +686,15 @@ def test_memory_that_a_recipe_does_not_tell_is_unknown(
 
 
 def test_a_plan_whose_trials_outlast_a_time_out_of_the_user_alone_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden, ran: Ran
+    simulated_benches: Benches, tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden, ran: Ran
 ) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(RFC.format(profile="rfc", connections=1_600_000_000) + "\n[device]\nudp_timeout = 2430\n")
     (said,) = ran(["plan", "check", str(path)], 2).err.splitlines()
     # `natgauge run` has the same rule, and makes no folder.
-    with pytest.raises(PlanError) as refused:
-        campaign.run(campaign.RunOrder(plan=path, out=tmp_path / "out"), make_bench=Benches())
-    assert [f"natgauge: {fault}" for fault in refused.value.faults] == [said]
+    assert ran(["run", str(path), "--out", str(tmp_path / "out")], 2).err == f"{said}\n"
     assert not (tmp_path / "out").exists()
+    assert not simulated_benches.cells
     golden(said)
     # Seen: one that natgauge chooses was 2,430 s whatever N was, so that 1.6 billion connections ended after hours.
     assert checked(tmp_path, capsys, "rfc", 1_600_000_000)
@@ -648,7 +713,7 @@ def test_an_estimate_that_its_time_cuts_says_so(
     assert "cut" not in time_of("rfc", 100_000_000)
 
 
-def test_of_very_many_faults_the_first_ones_are_named(golden: Golden) -> None:
-    faults = PlanError("p.toml", [f"k{number}: unknown key" for number in range(1000)]).faults
+def test_of_very_many_faults_the_first_ones_are_named(plan: Planned, golden: Golden) -> None:
+    faults = plan.faults(**{f"k{number}": 1 for number in range(1000)})
     assert len(faults) == 51
     golden(faults[-1])

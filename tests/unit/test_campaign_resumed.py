@@ -527,3 +527,49 @@ def test_a_new_version_is_not_measured_in_cells_that_the_old_one_has_not_reached
     found = summaries(tmp_path).values()
     assert [len(result.repetitions) for result in found] == [3, 3]
     assert not [result for result in found if "mixed" in words(result)]
+
+
+#: One measurement on each of two machines.
+TWO_MACHINES = """
+name = "small"
+gateways = ["nftables-nat44"]
+profile = "quick"
+seed = 5
+
+[lab]
+lab = "ssh"
+boot_seconds = 60.0
+boot_command = "boot $NG_CORES"
+device_inside = "x"
+device_outside = "y"
+initiator_port = "a"
+responder_port = "b"
+
+[[point]]
+name = "a"
+ssh_host = "root@a"
+cores = 1
+
+[[point]]
+name = "b"
+ssh_host = "root@b"
+cores = 1
+
+[[measure]]
+metric = "connection-rate"
+error = "50%"
+"""
+
+
+def test_a_device_on_two_machines_is_two_devices(tmp_path: Path) -> None:
+    """They may be of different versions."""
+    benches = Versioned()
+
+    def gateway(cell: Cell) -> Gateway:
+        benches.version = str(getattr(cell.kind_options, "ssh_host", None))
+        return Gateway(establishes=30_000, forwards=60_000)
+
+    benches.gateway = gateway
+    campaign(tmp_path, benches, plan=TWO_MACHINES)
+    found = [result.parameter("version") for result in summaries(tmp_path).values()]
+    assert found == [["root@a"], ["root@b"]]

@@ -7,20 +7,20 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, NoReturn
 
 import pytest
+from tests.simulated_lab import Simulation, simulated
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 
 from natgauge.cli import run
-from natgauge.cli.progress import ProgressDisplay
-from natgauge.errors import HostError, NatgaugeError
-from natgauge.records.store import Store
 
 MEASURE = ["measure", "throughput", "--gateway", "nftables-nat44"]
+SIMULATED = ["measure", "throughput", "--lab", "simulated", "--gateway", "simulated", "--profile", "quick"]
 
 
 #: A value that nobody wants to see whole.
@@ -98,14 +98,25 @@ def test_a_long_value_is_repeated_only_in_part(arguments: list[str], capsys: pyt
     assert "characters" in shown
 
 
+@pytest.fixture
+def simulation() -> Iterator[Simulation]:
+    with simulated() as made:
+        yield made
+
+
+def fails(error: OSError) -> Callable[[str], NoReturn]:
+    def fail(_lab: str) -> NoReturn:
+        raise error
+
+    return fail
+
+
 def test_a_results_folder_that_cannot_be_made_is_refused_before_any_work(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    simulation: Simulation, ran: Ran, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("natgauge.measurements.measure.check_host", lambda: None)
-    monkeypatch.setattr("natgauge.trial.bench.Bench.__enter__", None)
+    simulation.enters = lambda _lab: pytest.fail("a lab is made")
     (tmp_path / "file").write_text("in the way")
-    assert run([*MEASURE, "--results", str(tmp_path / "file" / "results")]) == 2
-    shown = capsys.readouterr().err
+    shown = ran([*SIMULATED, "--results", str(tmp_path / "file" / "results")], 2).err
     assert shown.count("\n") == 1
     assert "--results" in shown
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
@@ -153,26 +164,27 @@ def test_a_reader_that_has_left_is_no_verdict_and_no_fault(tmp_path: Path) -> No
 
 
 def test_a_pipe_of_its_own_that_broke_is_not_taken_for_a_reader_that_has_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    simulation: Simulation, in_an_empty_folder: Path, ran: Ran
 ) -> None:
-    def broken() -> NoReturn:
-        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("natgauge.cleaning.cleanup.status", broken)
-    assert run(["lab", "status"]) == 4
-    assert "BrokenPipeError" in capsys.readouterr().err
+    simulation.enters = fails(BrokenPipeError(errno.EPIPE, "Broken pipe"))
+    assert "BrokenPipeError" in ran(SIMULATED, 4).err
+    assert list(in_an_empty_folder.glob("natgauge-traceback-*.txt"))
 
 
-def test_progress_that_nobody_reads_is_a_reader_that_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("simulation")
+def test_progress_that_nobody_reads_is_a_reader_that_has_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     os.close(reading)
+    before = os.dup(2)
+    os.dup2(writing, 2)
     unread = os.fdopen(writing, "w")
     monkeypatch.setattr("sys.stderr", unread)
-    with pytest.raises(BrokenPipeError), ProgressDisplay() as display:
-        display.line("a line that stays")
+    status = run([*SIMULATED, "--results", str(tmp_path / "results")])
+    os.dup2(before, 2)
+    os.close(before)
     with suppress(BrokenPipeError):
         unread.close()
+    assert status == 141
 
 
 def natgauge_printing_to(output: int | IO[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -183,24 +195,29 @@ def natgauge_printing_to(output: int | IO[str], folder: Path) -> subprocess.Comp
     )
 
 
-def test_a_disk_that_is_full_during_a_measurement_is_no_fault_of_natgauge(tmp_path: Path, golden: Golden) -> None:
-    store = Store.create(tmp_path, "throughput", "nat")
-    with golden.raises(HostError), store.evidence():
-        raise OSError(errno.ENOSPC, "no room", "results/x")
+def test_a_disk_that_is_full_during_a_measurement_is_no_fault_of_natgauge(
+    simulation: Simulation, in_an_empty_folder: Path, ran: Ran, golden: Golden
+) -> None:
+    simulation.enters = fails(OSError(errno.ENOSPC, "no room", "results/x"))
+    golden(ran(SIMULATED, 3).err)
+    assert not list(in_an_empty_folder.glob("natgauge-traceback-*.txt"))
 
 
 @pytest.mark.parametrize(("number", "status"), [(errno.ENOSPC, 3), (errno.EDQUOT, 3), (errno.EACCES, 2)])
-def test_results_that_cannot_be_written_blame_the_disk_or_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, status: int, golden: Golden
+def test_results_that_cannot_be_written_blame_the_disk_or_the_folder(  # noqa: PLR0917 - fixtures
+    simulation: Simulation,
+    number: int,
+    status: int,
+    tmp_path: Path,
+    ran: Ran,
+    monkeypatch: pytest.MonkeyPatch,
+    golden: Golden,
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(number, "no")
+    def fill(_lab: str) -> None:
+        monkeypatch.setattr(os, "fsync", fails(OSError(number, "no")))
 
-    store = Store.create(tmp_path, "throughput", "nat")
-    monkeypatch.setattr("natgauge.files.replace", full)
-    with golden.raises(NatgaugeError) as raised:
-        store.write_environment({})
-    assert raised.value.exit_status == status
+    simulation.enters = fill
+    golden(ran([*SIMULATED, "--results", str(tmp_path / "results")], status).err)
 
 
 PLAN = """

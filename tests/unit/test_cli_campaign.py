@@ -3,33 +3,41 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 import shlex
+import shutil
 import signal
-from functools import partial
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
-from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Killed, Simulated, journal_dies, quick_disk
+from tests.unit.campaigning import (
+    ONE_CONNECTION_RATE,
+    PLAN,
+    Benches,
+    Dies,
+    Killed,
+    Simulated,
+    campaign,
+    journal_dies,
+    occupied,
+    quick_disk,
+    simulated_benches,
+)
 from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
+from tests.unit.made_labs import is_used, own_labs, used
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
-from natgauge.campaigns import campaign
-from natgauge.campaigns.estimate import checked_estimate
-from natgauge.campaigns.journal import Journal, entries
-from natgauge.campaigns.status import CampaignStatus, MeasurementStatus
 from natgauge.cli import run
-from natgauge.cli.status import lines
-from natgauge.errors import BrokenError, EndedBySignal, UsageError
-from natgauge.host.settings import OccupiedError
-from natgauge.labs.common import locks
-from natgauge.stored.find_results import find
+from natgauge.errors import BrokenError, EndedBySignal, HostError
 
-__all__ = ["quick_disk"]
+__all__ = ["own_labs", "quick_disk", "simulated_benches"]
 
 #: What a campaign says of its duration.
 TIMES = r"(?<=Time: )[\d.]+ s"
@@ -39,13 +47,10 @@ BRIEF = RATES.replace("[1000, 2000]", "[1000]")
 
 
 @pytest.fixture
-def benches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Benches:
+def benches(simulated_benches: Benches) -> Benches:
     """Those that the command line measures on; the plan lies beside."""
-    made = Benches()
-    monkeypatch.setattr(campaign, "run", partial(campaign.run, make_bench=made))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "small.toml").write_text(BRIEF)
-    return made
+    Path("small.toml").write_text(BRIEF)
+    return simulated_benches
 
 
 @pytest.fixture
@@ -151,31 +156,30 @@ def test_the_way_on_after_a_signal_has_all_options_that_its_session_had(benches:
     assert len({(device, connections) for device, connections in benches.cells}) == 3
 
 
+@pytest.mark.usefixtures("own_labs")
 def test_the_lab_of_a_campaign_is_its_own_from_the_first_cell_to_the_last(
-    benches: Benches, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    benches: Benches, ran: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seen: another natgauge took its name between two cells."""
-    monkeypatch.setattr(locks, "RUN", tmp_path / "run")
-    before, labs = [], []
+    before, labs = [], ExitStack()
 
     def enter(bench: Simulated) -> Simulated:
-        before.append(locks.Lock("mine").is_held())
-        labs.append(locks.Lock(bench.cell.lab.lab_name))
-        labs[-1].take()
+        before.append(is_used("mine"))
+        labs.enter_context(used(bench.cell.lab.lab_name))
         return bench
 
     monkeypatch.setattr(Simulated, "__enter__", enter)
-    monkeypatch.setattr(Simulated, "__exit__", lambda *_: labs[-1].rest())
-    assert run(["run", "small.toml", "--lab-name", "mine"]) == 0
+    monkeypatch.setattr(Simulated, "__exit__", lambda *_: labs.close())
+    ran(["run", "small.toml", "--lab-name", "mine"])
     assert before == [False, *([True] * (len(benches.trials) * 2 - 1))]
-    assert not locks.Lock("mine").is_held()
+    assert not is_used("mine")
 
 
 def test_an_error_that_passes_names_how_much_is_done_and_the_way_on(benches: Benches, ran: Ran, golden: Golden) -> None:
     """Seen: the lab was taken by another natgauge after half of the campaign, and nothing said how to go on."""
-    benches.killed = Dies(
-        20, by=locks.InUseError("lab mine: in use by process 7; wait until it has ended", another="lab_name")
-    )
+    passes = HostError("lab mine: in use by process 7; wait until it has ended", at="lab_name")
+    passes.another = "lab_name"
+    benches.killed = Dies(20, by=passes)
     *_, way_on, error = ran(["run", "small.toml", "--lab-name", "mine"], 3).err.splitlines()
     golden(f"{way_on}\n{error}")
     done = json.loads(Path("results/small/campaign.json").read_text())
@@ -189,18 +193,33 @@ def test_an_error_that_passes_names_how_much_is_done_and_the_way_on(benches: Ben
     assert "continue with" not in ran(["run", "small.toml"], 2).err
 
 
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Have something happen before the next folder is made, which is after natgauge has looked whether it is free."""
+    make = Path.mkdir
+
+    def happens(what: Callable[[], object]) -> None:
+        def mkdir(path: Path, *given: Any, **options: Any) -> None:
+            monkeypatch.setattr(Path, "mkdir", make)
+            what()
+            make(path, *given, **options)
+
+        monkeypatch.setattr(Path, "mkdir", mkdir)
+
+    return happens
+
+
 def test_a_signal_before_the_campaign_has_a_folder_names_a_command_that_is_not_refused(
-    benches: Benches, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    benches: Benches, ran: Ran, meanwhile: Callable[[Callable[[], object]], None]
 ) -> None:
     """Seen: it named one with --resume, and there was nothing to resume."""
 
-    def end(*_: object) -> None:
+    def end() -> None:
         raise EndedBySignal(signal.SIGINT)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(campaign, "checked_estimate", end)
-        assert run(["run", "small.toml", "--only", "nft*"]) == 130
-    (way_on,) = [line for line in capsys.readouterr().err.splitlines() if " with: " in line]
+    meanwhile(end)
+    said = ran(["run", "small.toml", "--only", "nft*"], 130).err
+    (way_on,) = [line for line in said.splitlines() if " with: " in line]
     words = shlex.split(way_on.partition("begin again with: ")[2])
     assert words == ["natgauge", "run", "small.toml", "--only", "nft*"]
     assert not benches.cells
@@ -212,7 +231,7 @@ def test_a_campaign_that_was_refused_before_its_first_trial_leaves_nothing(
     benches: Benches, options: list[str]
 ) -> None:
     """Seen: the lab was in use, and the next run said that the folder held a campaign already."""
-    benches.breaks = dict.fromkeys(("linux-ipv4", "nftables-nat44"), OccupiedError("table_size: is in use"))
+    benches.breaks = dict.fromkeys(("linux-ipv4", "nftables-nat44"), occupied())
     Path("mine").mkdir()
     for out in ("mine", "mine/deeper/small", "results/small"):
         assert run(["run", "small.toml", "--out", out, *options]) in (2, 3)
@@ -230,19 +249,23 @@ def test_a_campaign_without_a_trial_is_begun_again_unless_another_natgauge_measu
     (folder,) = Path("results").iterdir()
     first = (folder / "campaign.json").read_text()
     benches.breaks = {}
-    with Journal(folder):
+    with (folder / "journal.jsonl").open("rb") as journal:
+        fcntl.flock(journal, fcntl.LOCK_EX)
         assert run(["run", "small.toml"]) == 3
     (folder / "notes.txt").touch()
     assert run(["run", "small.toml"]) == 2
     assert (folder / "campaign.json").read_text() == first
     (folder / "notes.txt").unlink()
     assert run(["run", "small.toml"]) == 0
-    assert [line["event"] for line in entries(folder)].count("session") == 1
+    events = [json.loads(line)["event"] for line in (folder / "journal.jsonl").read_text().splitlines()]
+    assert events.count("session") == 1
 
 
-def test_a_plan_that_the_user_wrote_into_the_folder_is_never_removed(benches: Benches) -> None:
+def test_a_plan_that_the_user_wrote_into_the_folder_is_never_removed(
+    benches: Benches, meanwhile: Callable[[Callable[[], object]], None]
+) -> None:
     """`natgauge run study/plan.toml --out study` removed its own plan where the lab was in use."""
-    benches.breaks = dict.fromkeys(("linux-ipv4", "nftables-nat44"), OccupiedError("table_size: is in use"))
+    benches.breaks = dict.fromkeys(("linux-ipv4", "nftables-nat44"), occupied())
     study = Path("study")
     study.mkdir()
     (study / "plan.toml").write_text(BRIEF)
@@ -250,8 +273,9 @@ def test_a_plan_that_the_user_wrote_into_the_folder_is_never_removed(benches: Be
         assert run(["run", plan, "--out", "study"]) == 2
         assert [path.name for path in study.iterdir()] == ["plan.toml"]
     # One that was not there when natgauge looked.
-    with pytest.raises(UsageError, match="refused"), campaign.left_unless_used(study):
-        raise UsageError("refused")
+    (study / "plan.toml").unlink()
+    meanwhile(lambda: (study / "plan.toml").write_text(BRIEF))
+    assert run(["run", "small.toml", "--out", "study"]) == 2
     assert (study / "plan.toml").read_text() == BRIEF
 
 
@@ -261,23 +285,17 @@ def test_the_copy_of_a_plan_in_the_folder_of_its_campaign_is_not_replaced_by_its
     assert run(["run", "small.toml"]) == 143
     kept, changed = Path("results/small/plan.toml"), BRIEF.replace("seed = 5", "seed = 6")
     kept.write_text(changed)
-    benches.breaks = dict.fromkeys(benches.breaks, OccupiedError("table_size: is in use"))
+    benches.breaks = dict.fromkeys(benches.breaks, occupied())
     assert "campaign: results/small holds one already; " in ran(["run", str(kept)], 2).err
     assert kept.read_text() == changed
 
 
+@pytest.mark.usefixtures("benches")
 def test_a_campaign_that_began_in_the_folder_meanwhile_is_not_overwritten(
-    benches: Benches, ran: Ran, monkeypatch: pytest.MonkeyPatch
+    ran: Ran, meanwhile: Callable[[Callable[[], object]], None]
 ) -> None:
     """Seen: its plan and its machine were replaced, and its journal stayed."""
-    del benches
-
-    def meanwhile(*given: Any) -> Any:
-        monkeypatch.setattr(campaign, "checked_estimate", checked_estimate)
-        campaign.run(campaign.RunOrder(plan=Path("small.toml"), only=["nft*-1000"]))
-        return checked_estimate(*given)
-
-    monkeypatch.setattr(campaign, "checked_estimate", meanwhile)
+    meanwhile(lambda: ran(["run", "small.toml", "--only", "nft*-1000"]))
     Path("other.toml").write_text(BRIEF.replace("seed = 5", "seed = 6"))
     assert "campaign: results/small holds one already; " in ran(["run", "other.toml"], 2).err
     assert json.loads(Path("results/small/campaign.json").read_text())["seed"] == 5
@@ -292,13 +310,16 @@ ONE_DEMANDED = (
 )
 
 
-def test_cells_that_a_session_leaves_out_decide_its_exit_status_only_when_they_have_ended(benches: Benches) -> None:
+def test_cells_that_a_session_leaves_out_decide_its_exit_status_only_when_they_have_ended(
+    benches: Benches, ran: Ran
+) -> None:
     """Seen: two repetitions of three, of a cell that --only left out, ended a good session with 5."""
     Path("small.toml").write_text(ONE_DEMANDED)
     benches.killed = Dies(22)
     with pytest.raises(Killed):
         run(["run", "small.toml", "--only", "linux*"])
-    assert [result.is_complete for result in find([Path("results/small")]).results] == [False]
+    every = json.loads(ran(["status", "--json", "results/small"]).out)["measurements"]
+    assert [(one["done"], one["most_repetitions"]) for one in every if one["done"]] == [(2, 3)]
     benches.killed = Dies()
     assert run(["run", "small.toml", "--resume", "--only", "nft*"]) == 0
     assert run(["run", "small.toml", "--resume"]) in (5, 13)
@@ -358,7 +379,7 @@ def test_an_error_in_one_of_several_plans_does_not_end_the_others(several: Bench
 def test_a_refused_one_of_several_plans_does_not_end_the_others_though_it_leaves_no_folder(
     several: Benches, ran: Ran
 ) -> None:
-    several.breaks = {"linux-ipv4": OccupiedError("table_size: is in use")}
+    several.breaks = {"linux-ipv4": occupied()}
     told = ran(["run", *SEVERAL], 3)
     assert re.findall(r"^(\w+): ended", told.out, re.MULTILINE) == ["first", "third"]
     assert sorted(path.name for path in Path("results").iterdir()) == ["first", "third"]
@@ -426,32 +447,62 @@ def test_where_there_is_no_campaign_one_line_says_so(benches: Benches, ran: Ran,
     assert not Path("results").exists()
 
 
-def measured(cell: str = "cell", measurement: str = "throughput", **changed: Any) -> MeasurementStatus:
-    """The status of a measurement that has ended, if nothing else is said."""
-    fields: dict[str, Any] = {
-        "done": 1, "most_repetitions": 1, "estimated_seconds": 1.0, "values": (1.0,), "cut_off": 0,
-        "unit": "frames/s", "folder": "", "broken": "", "sending": "",
-    }  # fmt: skip
-    fields = {**fields, **changed}
-    return MeasurementStatus(cell, measurement, bounds=fields.pop("bounds", (False,) * len(fields["values"])), **fields)
+# The status of campaigns that have been: their folders, with other figures.
+
+#: One measurement of seven repetitions.
+SEVEN = ONE_CONNECTION_RATE.replace("repetitions = 3", "repetitions = 7")
+THROUGHPUT = ONE_CONNECTION_RATE.replace('"connection-rate"', '"throughput"')
+Line: TypeAlias = dict[str, Any]
 
 
-def told(*measurements: MeasurementStatus, now: Any = None, folder: Path | None = None) -> list[str]:
-    """What `natgauge status` prints of them."""
-    runs = now is not None
-    whole = CampaignStatus(
-        "x", folder or Path(), runs, measurements, now=now, beside=(), trials=3, visits=3, seconds_left=None
-    )
-    return lines(whole)
+def edited(folder: Path, change: Callable[[list[Line]], Iterable[Line]]) -> str:
+    """Change the lines of the journal; what to call `natgauge status` with."""
+    path = folder / "out" / "journal.jsonl"
+    lines = change([json.loads(line) for line in path.read_text().splitlines()])
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return str(folder / "out")
 
 
-def test_a_single_measurement_that_broke_is_no_plural() -> None:
-    one = measured(most_repetitions=2, broken="does not come up")
-    first, *_, last = told(one, measured(measurement="latency", done=2, most_repetitions=2))
-    assert first.startswith("x: ended, 1 measurement broke; ")
-    assert last == "  broken: throughput of cell: does not come up"
-    cut = measured(most_repetitions=2, cut_off=1, cut_off_bounds=((1234.0, 5678.0),))
-    assert "1 cut off by its time, 1,234 to 5,678 frames/s" in told(cut)[-1]
+@pytest.fixture(scope="module")
+def seven(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign that has ended."""
+    folder = tmp_path_factory.mktemp("seven")
+    campaign(folder, Benches(), plan=SEVEN)
+    return folder
+
+
+def test_a_single_measurement_that_broke_is_no_plural(benches: Benches, ran: Ran) -> None:
+    benches.breaks = {"linux-ipv4": BrokenError("does not come up")}
+    ran(["run", "small.toml"], 4)
+    first, *_, last = ran(["status", "results/small"]).out.splitlines()
+    assert first.startswith("small: ended, 1 measurement broke; ")
+    assert last.startswith("  broken: connection-rate of linux-ipv4-connections-1000: ")
+
+
+def test_a_repetition_that_its_time_cut_off_is_its_bounds(seven: Path, tmp_path: Path, ran: Ran) -> None:
+    def cut(lines: list[Line]) -> Iterable[Line]:
+        last = [line for line in lines if line["event"] == "repetition"][-1]
+        last["measured"]["measurements"][0] |= {"limited_by": "time", "value": 1234.0, "upper": 5678.0}
+        return lines
+
+    said = ran(["status", edited(shutil.copytree(seven, tmp_path / "x"), cut)]).out
+    assert "; 1 cut off by its time, 1,234 to 5,678 connections/s" in said.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def third(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign that was killed in a trial of its third repetition."""
+    folder, benches, begun = tmp_path_factory.mktemp("third"), Benches(), []
+
+    def gateway(_cell: object) -> Gateway:
+        begun.append(1)
+        benches.killed = Dies(2 if len(begun) == 3 else None)
+        return Gateway(establishes=30_000, forwards=60_000)
+
+    benches.gateway = gateway
+    with pytest.raises(Killed):
+        campaign(folder, benches, plan=THROUGHPUT)
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -465,20 +516,29 @@ def test_a_single_measurement_that_broke_is_no_plural() -> None:
         ("latency", (4406.0, 0.0), *["frames/s from inside"] * 2),
     ],
 )
-def test_the_load_and_the_bounds_of_the_running_trial_have_units(
-    metric: str, rates: tuple[float, float] | None, of_load: str, of_bounds: str
+def test_the_load_and_the_bounds_of_the_running_trial_have_units(  # noqa: PLR0917 - one per column
+    metric: str, rates: tuple[float, float] | None, of_load: str, of_bounds: str, third: Path, tmp_path: Path, ran: Ran
 ) -> None:
-    phase2 = None if rates is None else {"initiator_rate": rates[0], "responder_rate": rates[1]}
-    bounds = {"lower": 2203.0, "upper": None, "trials_left": 4}
-    now = {"cell": "cell", "measurement": "own name", "repetition": 1, "metric": metric, "trial": 3, "load": 4406.0}
-    now |= {"bounds": bounds, "plan": {"phase2": phase2}}
-    one = measured(
-        measurement="own name", done=2, most_repetitions=3, values=(58_190.0, 58_190.0), bounds=(False, True),
-        sending="in each direction",
-    )  # fmt: skip
-    _, running, table = told(one, now=now)
+    def running(lines: list[Line]) -> Iterable[Line]:
+        # The last one says that the session has ended.
+        now, plan = lines[-2], lines[-2]["plan"]
+        assert (now["event"], now["repetition"]) == ("trial", 3)
+        frames = next(line["plan"]["phase2"] for line in lines if line["event"] == "trial" and line["plan"]["phase2"])
+        now |= {"metric": metric, "trial": 3, "load": 4406.0}
+        now["bounds"] = {"lower": 2203.0, "upper": None, "trials_left": 4}
+        plan["phase2"] = rates and {**frames, "initiator_rate": rates[0], "responder_rate": rates[1]}
+        for line, limit in zip(
+            (one for one in lines if one["event"] == "repetition"), ("device", "tester"), strict=True
+        ):
+            line["measured"]["measurements"][0] |= {"value": 58_190.0, "limited_by": limit}
+        return lines[:-1]
+
+    folder = edited(shutil.copytree(third, tmp_path / "x"), running)
+    with Path(folder, "journal.jsonl").open("rb") as journal:
+        fcntl.flock(journal, fcntl.LOCK_EX)
+        _, now, table = ran(["status", folder]).out.splitlines()
     said = f"at 4,406 {of_load}, above 2,203 {of_bounds}"
-    assert running == f"  now: cell own name, repetition 1: {metric} trial 3 {said}, about 4 trials left"
+    assert now == f"  now: linux-ipv4 throughput, repetition 3: {metric} trial 3 {said}, about 4 trials left"
     assert table.endswith("2 of 3: 58.2 k, at least 58.1 k frames/s in each direction")
 
 
@@ -490,27 +550,33 @@ def test_the_load_and_the_bounds_of_the_running_trial_have_units(
         ("queues", 0.02, "/s"),
     ],
 )
-def test_values_of_a_status_have_the_bound_that_doubts_leave_of_them_in_the_report(
-    tmp_path: Path, word: str, value: float | None, end: str
+def test_values_of_a_status_have_the_bound_that_doubts_leave_of_them_in_the_report(  # noqa: PLR0917 - one per column
+    word: str, value: float | None, end: str, seven: Path, tmp_path: Path, ran: Ran
 ) -> None:
     """Seen: a run ended with 284.2 k (278.9 k to 289.5 k), and its report said at most 317 k of the same result."""
     values = (99.0, 100.0, 101.0, 102.0)
     grade = "interval" if word == "queues" else "answer"
     doubts, unit = [{"word": word, "text": "x", "value": value, "grade": grade}], "connections/s"
     result = made(values, median=100.5, metric="connection-rate", unit=unit, doubts=doubts)
-    (tmp_path / "summary.json").write_text(json.dumps(result.document()))
-    one = measured(measurement="connection-rate", done=4, most_repetitions=4, values=values, unit=unit, folder=".")
-    assert told(one, folder=tmp_path)[-1].endswith(end)
+    folder = shutil.copytree(seven / "out", tmp_path / "out")
+    (summary,) = folder.glob("results/*/summary.json")
+    summary.write_text(json.dumps(result.document()))
+    assert ran(["status", str(folder)]).out.rstrip().endswith(end)
 
 
-def test_the_status_of_gateways_with_long_names_and_many_values_fits() -> None:
-    values = tuple(1.5 * 10.0**size for size in range(7))
-    name = "a-gateway-with-a-name-of-sixty-letters-which-is-longer-than-any"
-    shown = told(
-        *(
-            measured(f"{name}-{at}", done=7, most_repetitions=7, values=values, folder="x", sending="")
-            for at in range(40)
-        )
-    )
+def test_the_status_of_gateways_with_long_names_and_many_values_fits(seven: Path, tmp_path: Path, ran: Ran) -> None:
+    names = [f"a-gateway-with-a-name-of-sixty-letters-which-is-longer-than-any-{at}" for at in range(40)]
+
+    def of_many(lines: list[Line]) -> Iterable[Line]:
+        ended = [line for line in lines if line["event"] == "repetition"]
+        for size, line in enumerate(ended):
+            line["measured"]["measurements"][0]["value"] = 1.5 * 10.0**size
+        return [{**line, "cell": name} for name in names for line in ended]
+
+    folder = shutil.copytree(seven, tmp_path / "x")
+    path = folder / "out" / "campaign.json"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps({**document, "cells": [{**document["cells"][0], "name": name} for name in names]}))
+    shown = ran(["status", edited(folder, of_many)]).out.splitlines()
     assert max(map(len, shown)) <= 100
-    assert sum("7 of 7: median 1,500, all 1.5 to 1.5 M frames/s" in line for line in shown) == 40
+    assert sum("7 of 7: median 1,500, all 1.5 to 1.5 M connections/s" in line for line in shown) == 40

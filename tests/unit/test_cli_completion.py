@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from click.shell_completion import BashComplete
 from tests.absent import absent
+from tests.unit import listed
+from tests.unit.conftest import Ran
+from tests.unit.made_labs import left_behind, own_labs
 
-from natgauge import procedures
-from natgauge.cleaning import cleanup
-from natgauge.cli import app, run
-from natgauge.errors import HostError
-from natgauge.labs import kinds
-from natgauge.published import load
+from natgauge.cli import app
+
+__all__ = ["own_labs"]
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -34,7 +34,7 @@ def offered(*words: str) -> list[str]:
         (("lab", ""), ["clean", "down", "guest", "status", "up"]),
         (("measure", "throughput", "--table"), ["--table-size"]),
         (("measure", "thr"), ["throughput"]),
-        (("measure", ""), sorted(procedures.procedures())),
+        (("measure", ""), listed.metrics()),
         (
             ("measure", "throughput", "--gateway", "nftables-"),
             [
@@ -46,12 +46,12 @@ def offered(*words: str) -> list[str]:
         (("gateways", "show", "tayga-s"), ["tayga-siit"]),
         (("lab", "up", "--gateway", "iptables"), ["iptables-nat44", "iptables-nat66"]),
         (("measure", "throughput", "--profile", ""), ["default", "quick", "standard", "rfc"]),
-        (("measure", "throughput", "--lab", ""), list(kinds.kinds())),
+        (("measure", "throughput", "--lab", ""), listed.lab_kinds()),
         (("plan", "new", "--metric", "thr"), ["throughput"]),
         (("plan", "new", "--gateway", "tayga-s"), ["tayga-siit"]),
         (("compare", "tayga-s"), ["tayga-siit"]),
-        (("published", ""), sorted(load.names())),
-        (("report", "--published", ""), sorted(load.names())),
+        (("published", ""), listed.published()),
+        (("report", "--published", ""), listed.published()),
         (("completion", ""), list(SHELLS)),
     ],
     ids=" ".join,
@@ -61,18 +61,14 @@ def test_what_fits_is_offered(words: tuple[str, ...], found: list[str]) -> None:
 
 
 @pytest.mark.parametrize("words", [("lab", "down", ""), ("measure", "pdv", "--lab-name", "")], ids=" ".join)
-def test_labs_of_this_machine_are_offered(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    labs = [cleanup.LabStatus(name, "netns", "kept", None, (), {}) for name in ("one", "two")]
-    monkeypatch.setattr(cleanup, "status", lambda: labs)
+def test_labs_of_this_machine_are_offered_and_nothing_is_said_where_they_cannot_be_read(
+    words: tuple[str, ...], own_labs: Path
+) -> None:
+    for name in ("one", "two"):
+        left_behind(name, kept=True)
     assert offered(*words) == ["one", "two"]
-
-
-def test_what_cannot_be_listed_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> list[cleanup.LabStatus]:
-        raise HostError("/run/natgauge: cannot be read")
-
-    monkeypatch.setattr(cleanup, "status", fail)
-    assert offered("lab", "down", "") == []
+    (own_labs / "one.json").write_text("damaged")
+    assert offered(*words) == []
 
 
 def test_a_path_is_completed_by_the_shell() -> None:
@@ -82,9 +78,8 @@ def test_a_path_is_completed_by_the_shell() -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_each_shell_can_read_its_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["completion", shell]) == 0
-    script = capsys.readouterr().out
+def test_each_shell_can_read_its_script(shell: str, ran: Ran) -> None:
+    script = ran(["completion", shell]).out
     assert f"_NATGAUGE_COMPLETE={shell}_complete" in script
     if absent(shell):
         pytest.skip(f"there is no {shell} here")

@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 
+from natgauge.audits.request import LONG_WAIT_SECONDS, audit_request
 from natgauge.campaigns import estimate as estimates
 from natgauge.campaigns.cells import points
-from natgauge.campaigns.estimate import estimate, likely_of, of_question
+from natgauge.campaigns.estimate import CELL_RUN_SECONDS, estimate, likely_of, of_question, repetitions
 from natgauge.campaigns.plan import parse
 from natgauge.durations import duration, likely
+from natgauge.host.cpus import as_if
 from natgauge.procedures import procedures
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
+from natgauge.trial.server import ALONE_SECONDS
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(5.4, "5 s"), (125, "2 min 05 s"), (7260, "2 h 01 min")])
@@ -162,6 +165,24 @@ def test_more_connections_and_slower_devices_take_longer() -> None:
 
     assert seconds("nftables-nat44", 1_000_000) > seconds("nftables-nat44", 10_000)
     assert seconds("tayga-nat64", 50_000) > 1.5 * seconds("nftables-nat44", 50_000)
+
+
+def test_a_server_is_measured_alone_once_for_all_repetitions() -> None:
+    plan: dict[str, Any] = {
+        "name": "x", "gateways": ["nftables-nat44"], "lab": {"placement": "shared"}, "profile": "quick",
+        "repetitions": 4, "traffic": {"connections": 1000},
+        "measure": [{"metric": "resolution-rate", "most_seconds": 600, "far_side": "knot"}],
+    }  # fmt: skip
+    with as_if(2):
+        (point,) = points(parse(plan, "x"))
+        once = repetitions(point)["resolution-rate"].seconds
+    assert 0 < once < ALONE_SECONDS
+    assert estimate([point]).seconds == pytest.approx(4 * (once + CELL_RUN_SECONDS) + once)
+
+
+def test_the_wait_of_an_audit_that_is_longer_than_long_stays() -> None:
+    waits = [audit_request("nftables-nat44", {"long": True, **chosen})[1].wait for chosen in ({}, {"wait": 9000.0})]
+    assert waits == [LONG_WAIT_SECONDS, 9000.0]
 
 
 def test_of_a_wrong_question_nothing_is_foretold() -> None:

@@ -6,45 +6,63 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.conftest import Ran
 from tests.unit.mutants import EXAMPLES, FOLDER, PLAN, RECIPES, document, mutants, parsed
 
-from natgauge.campaigns.cells import points
-from natgauge.campaigns.plan import read
 from natgauge.cli import run
-from natgauge.errors import NatgaugeError
-from natgauge.gateways import far_side
-from natgauge.gateways.recipe import load
-from natgauge.host.cpus import as_if
 
 
-def assert_in_one_line(error: NatgaugeError, text: str) -> None:
-    message = str(error)
-    assert len(message) < 3000, text[:3000]
-    assert message.strip()
+#: Of more than 50 faults of a plan, the first ones are told.
+MOST = 40
 
 
-def try_all(mutated: Iterable[dict[str, Any]], file: Path, read_file: Any) -> int:
-    """Read every mutant from `file`; the number of those that were refused."""
-    refused = 0
+def in_one_line(line: str, text: str) -> None:
+    assert len(line) < 3000, text[:3000]
+    assert re.match("natgauge: .*[^ ]", line)
+
+
+def refused(mutated: Iterable[dict[str, Any]], file: Path, capsys: pytest.CaptureFixture[str], *words: str) -> int:
+    """The number of mutants in `file` that a command refuses."""
+    number = 0
     for mutant in mutated:
         text = document(mutant)
         file.write_text(text, encoding="utf-8")
-        try:
-            read_file(file)
-        except NatgaugeError as error:
-            assert_in_one_line(error, text)
-            refused += 1
-        except Exception as error:
-            error.add_note(f"the file was:\n{text[:3000]}")
-            raise
-    return refused
+        status, said = run(words), capsys.readouterr().err
+        assert status in {0, 2}, f"{said}\nthe file was:\n{text[:3000]}"
+        # A plan has a line for each fault.
+        assert said.count("\n") == (1 if status else 0) or words[0] == "plan", said
+        for line in said.splitlines():
+            in_one_line(line, text)
+        number += status == 2
+    return number
+
+
+def refused_together(original: Path, folder: Path, ran: Ran, plan_of: Callable[[list[str]], dict[str, Any]]) -> int:
+    """The number of mutants of a file that plans refuse, each of which names many."""
+    every, number = list(mutants(parsed(original))), 0
+    for at, mutant in enumerate(every):
+        # A recipe has the name of its file.
+        named = {**mutant, "name": f"m{at}"} if mutant.get("name") == original.stem else mutant
+        (folder / f"m{at}.toml").write_text(document(named), encoding="utf-8")
+    for first in range(0, len(every), MOST):
+        names = [f"./m{at}.toml" for at in range(first, min(first + MOST, len(every)))]
+        (folder / "plan").write_text(document(plan_of(names)))
+        lines = ran(["plan", "check", "--cores", "2", str(folder / "plan")], 2).err.splitlines()
+        for line in lines:
+            in_one_line(line, str(names))
+        found = [int(re.findall(r": (?:gateways|measure)\[(\d+)\]", line)[0]) for line in lines]
+        # Each has one.
+        assert len({*found}) == len(found)
+        number += len(found)
+    return number
 
 
 def test_the_writer_of_this_test_writes_what_it_read() -> None:
@@ -53,32 +71,39 @@ def test_the_writer_of_this_test_writes_what_it_read() -> None:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_a_recipe_with_one_odd_value_is_read_or_refused_in_one_line(name: str, tmp_path: Path) -> None:
-    table = parsed(FOLDER / f"{name}.toml")
-    assert try_all(mutants(table), tmp_path / f"{name}.toml", load) > 50
+def test_a_recipe_with_one_odd_value_is_read_or_refused_in_one_line(name: str, tmp_path: Path, ran: Ran) -> None:
+    def plan_of(names: list[str]) -> dict[str, Any]:
+        return {"gateways": names, "measure": [{"metric": "throughput"}]}
+
+    assert refused_together(FOLDER / f"{name}.toml", tmp_path, ran, plan_of) > 50
 
 
 @pytest.mark.parametrize(
     ("recipe", "inner"), [("map-t-tayga", "parts/tayga-map-ce"), ("nftables-nat44", "common/nftables-masquerade")]
 )
 def test_a_part_or_fragment_with_one_odd_value_is_read_or_refused_in_one_line(
-    recipe: str, inner: str, tmp_path: Path
+    recipe: str, inner: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outer = tmp_path / f"{recipe}.toml"
     shutil.copy(FOLDER / outer.name, outer)
     file = tmp_path / f"{inner}.toml"
     file.parent.mkdir()
-    assert try_all(mutants(parsed(FOLDER / f"{inner}.toml")), file, lambda _: load(outer)) > 50
+    assert refused(mutants(parsed(FOLDER / f"{inner}.toml")), file, capsys, "gateways", "show", str(outer)) > 50
 
 
-def test_a_server_with_one_odd_value_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
-    path = next(iter(far_side.available().values()))
-    assert try_all(mutants(parsed(path)), tmp_path / path.name, lambda file: far_side.load(str(file))) > 50
+def test_a_server_with_one_odd_value_is_read_or_refused_in_one_line(tmp_path: Path, ran: Ran) -> None:
+    def plan_of(names: list[str]) -> dict[str, Any]:
+        measure = [{"metric": "resolution-rate", "far_side": name} for name in names]
+        return {"gateways": ["unbound-dns64"], "measure": measure}
+
+    assert refused_together(min((FOLDER / "servers").glob("*.toml")), tmp_path, ran, plan_of) > 50
 
 
-def test_a_plan_with_one_odd_value_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
-    with as_if(2):
-        assert try_all(mutants(PLAN), tmp_path / "plan.toml", lambda file: points(read(file))) > 50
+def test_a_plan_with_one_odd_value_is_read_or_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "plan.toml"
+    assert refused(mutants(PLAN), file, capsys, "plan", "check", "--cores", "2", str(file)) > 50
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,91 +13,49 @@ from tests.unit.campaigning import (
     Benches,
     Dies,
     Killed,
-    Simulated,
     campaign,
+    events,
     journal_dies,
     quick_disk,
+    summaries,
 )
 from tests.unit.golden import Golden
-from tests.unit.made_settings import settings_of
 
-from natgauge import procedures
-from natgauge.campaigns.journal import entries
-from natgauge.campaigns.run import join
-from natgauge.measurements.conditions import RECEIVER_SECONDS, SERVER_ALONE, with_own_part, with_receiver, with_server
-from natgauge.measurements.making import make
-from natgauge.measurements.prepared import Prepared
-from natgauge.records.measurement import Result
-from natgauge.records.parameters import Parameters
-from natgauge.stored.find_results import read_summary
+from natgauge import Result
 
 __all__ = ["quick_disk"]
 
+RECEIVER_SECONDS, SERVER_ALONE = "receiver_seconds", "server_alone"
 #: 5 us of 33 us a frame, and a server that does twice the rate.
 FOUND = {RECEIVER_SECONDS: 5e-6, SERVER_ALONE: 60_000.0}
 PLACE: dict[str, Any] = {"placement": "isolated", "device_cores": 1, "server_version": "Knot 3.2"}
 
 
-class Isolated(Benches):
+def isolated(*own_part: dict[str, float]) -> Benches:
     """Benches whose device has a core of its own, and a server behind it."""
-
-    def __call__(self, cell: Any, observer: Any) -> Any:
-        return IsolatedStand(super().__call__(cell, observer).benches, cell)
-
-
-class IsolatedStand(Simulated):
-    """Says where its device works, and what answers."""
-
-    def prepare(self, planned: Any, recorder: Any) -> Prepared:
-        found = super().prepare(planned, recorder)
-        groups: Mapping[str, Any] = found.parameters.model_dump()
-        settings = {**groups["settings"], "far_side": "knot"}
-        place = {**groups["place"], **PLACE}
-        return replace(found, parameters=Parameters(**{**groups, "settings": settings, "place": place}))
+    return Benches(own_part=[*own_part], place=PLACE, settings={"far_side": "knot"})
 
 
 def result(folder: Path) -> Result:
-    (path,) = (folder / "out" / "results").iterdir()
-    return read_summary(path)
+    (found,) = summaries(folder).values()
+    return found
 
 
 def said(found: Result) -> dict[str, str]:
     return {doubt.word: doubt.text for doubt in found.doubts}
 
 
-def without_numbers(text: str) -> str:
-    return re.sub(r"\d[\d,.]*", "N", text)
-
-
 def without_times(found: Result) -> dict[str, Any]:
     return {name: value for name, value in found.parameters.flat().items() if name != "begun"}
 
 
-def measured_alone(folder: Path) -> Result:
-    """The same repetitions as `measure` records them: figures of the tester's own part are added at the end."""
-    ended = [entry for entry in entries(folder / "out") if entry["event"] == "repetition"]
-    parameters = Parameters.model_validate(ended[0]["parameters"])
-    procedure = procedures.get("connection-rate")
-    settings = settings_of(procedure,
-        {"error": "30%", "profile": "quick", "repeat": 1},
-        connections=1000, placement="isolated", order="permutation", four_tuples=1000,
-    )  # fmt: skip
-    measured = procedure.measure(Benches().gateway(None), settings)  # type: ignore[arg-type] # it asks for no cell
-    parameters = with_server(with_receiver(parameters, FOUND[RECEIVER_SECONDS]), FOUND[SERVER_ALONE])
-    return make(join([measured] * 3, replace(settings, repeat=3), settings), parameters)
-
-
 def test_a_campaign_has_the_parameters_and_doubts_of_a_measurement(tmp_path: Path, golden: Golden) -> None:
-    benches = Isolated(own_part=[FOUND])
+    benches = isolated(FOUND)
     # The time-out of a device with cores of its own, which the lab of the campaign is not.
     campaign(tmp_path, benches, plan=f"{ONE_CONNECTION_RATE}\nframe_timeout_seconds = 0.02\n")
-    found, alone = result(tmp_path), measured_alone(tmp_path)
-    for name in ("receiver_ns", "server_alone"):
-        assert found.parameter(name) == alone.parameter(name) is not None
-    for word in ("tester on device cores", "real server"):
-        # Searches start at places of their own, so their rates differ a little.
-        assert without_numbers(said(found)[word]) == without_numbers(said(alone)[word])
-    assert "5,000 ns of" in said(found)["tester on device cores"]
+    found = result(tmp_path)
+    assert (found.parameter("receiver_ns"), found.parameter("server_alone")) == (pytest.approx(5000), 60_000)
+    golden(said(found)["tester on device cores"])
     golden(said(found)["real server"])
     # One repetition was enough, and each one's last trial that passed was there to be repeated.
     assert benches.timed == [set(), set(FOUND), set(FOUND)]
@@ -116,17 +71,17 @@ def test_the_command_of_a_result_measures_all_its_repetitions(tmp_path: Path) ->
 
 def test_the_command_of_a_result_has_no_rate_that_the_campaign_found(tmp_path: Path) -> None:
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE + '\n[[measure]]\nmetric = "throughput"\nerror = "30%"\n')
-    given = {one["measurement"]: one["given"] for one in entries(tmp_path / "out") if one["event"] == "repetition"}
+    given = {one["measurement"]: one["given"] for one in events(tmp_path, "repetition")}
     assert given["throughput"]["connection_rate"] > 0
-    (path,) = (tmp_path / "out" / "results").glob("*-throughput")
-    command = str(read_summary(path).parameter("command"))
+    (found,) = (each for name, each in summaries(tmp_path).items() if name.endswith("-throughput"))
+    command = str(found.parameter("command"))
     assert command.startswith("natgauge measure throughput --gateway linux-ipv4 ")
     assert "--repeat 3" in command
     assert "--connection-rate" not in command
 
 
 def test_what_no_repetition_could_tell_is_said_to_be_not_known(tmp_path: Path, golden: Golden) -> None:
-    campaign(tmp_path, Isolated(), plan=ONE_CONNECTION_RATE)
+    campaign(tmp_path, isolated(), plan=ONE_CONNECTION_RATE)
     found = result(tmp_path)
     assert found.parameters.place["receiver_ns"] is found.parameters.place["server_alone"] is None
     golden(said(found)["tester on device cores"])
@@ -134,7 +89,7 @@ def test_what_no_repetition_could_tell_is_said_to_be_not_known(tmp_path: Path, g
 
 
 def test_a_later_repetition_tells_what_an_earlier_one_could_not(tmp_path: Path) -> None:
-    campaign(tmp_path, Isolated(own_part=[{}, {SERVER_ALONE: 60_000.0}, FOUND]), plan=ONE_CONNECTION_RATE)
+    campaign(tmp_path, isolated({}, {SERVER_ALONE: 60_000.0}, FOUND), plan=ONE_CONNECTION_RATE)
     assert result(tmp_path).number("receiver_ns") == pytest.approx(5000)
     assert result(tmp_path).number("server_alone") == 60_000
 
@@ -142,19 +97,21 @@ def test_a_later_repetition_tells_what_an_earlier_one_could_not(tmp_path: Path) 
 def test_in_shared_placement_and_without_a_server_nothing_is_recorded(tmp_path: Path) -> None:
     campaign(tmp_path, Benches(own_part=[FOUND]), plan=ONE_CONNECTION_RATE)
     assert {"receiver_ns", "server_alone"}.isdisjoint(result(tmp_path).parameters.place)
-    parameters = Parameters.grouped(place={"placement": "shared"})
-    assert with_own_part(parameters, FOUND) == parameters
+    (tmp_path / "shared").mkdir()
+    benches = Benches(own_part=[FOUND], place={"placement": "shared"})
+    campaign(tmp_path / "shared", benches, plan=ONE_CONNECTION_RATE)
+    assert {"receiver_ns", "server_alone"}.isdisjoint(result(tmp_path / "shared").parameters.place)
 
 
 def test_a_campaign_that_is_killed_at_any_line_keeps_it(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     whole.mkdir()
-    undisturbed = Isolated(own_part=[FOUND])
+    undisturbed = isolated(FOUND)
     campaign(whole, undisturbed, plan=ONE_CONNECTION_RATE)
     for number in itertools.count(1, 4):
         folder = tmp_path / str(number)
         folder.mkdir()
-        benches = Isolated(own_part=[FOUND])
+        benches = isolated(FOUND)
         try:
             with pytest.MonkeyPatch.context() as patch:
                 journal_dies(patch, Dies(number), octets=40 * (number % 3))

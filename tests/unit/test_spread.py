@@ -363,6 +363,14 @@ def test_gateways_with_a_setting_of_the_whole_machine_never_run_beside_each_othe
     assert resources.MACHINE_WIDE not in wanted("tayga-siit")
 
 
+def test_the_example_for_workers_has_cells_for_several_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, 4)
+    plan = read(Path(__file__).parents[2] / "examples" / "spread.toml")
+    found = [resources.needs(plan, point) for point in points(plan.model_copy(update={"seed": 1}))]
+    assert [resources.MACHINE_WIDE in one for one in found] == [True] * 3 + [False] * 6
+    assert {one["cores"] for one in found} == {1.0}
+
+
 def test_cores_that_a_plan_names_are_these_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, 4)
     found = wanted(placement="isolated", cores="2-3", sender_cores="1")
