@@ -643,6 +643,15 @@ def test_the_longest_trial_is_outlived_as_far_as_the_knob_goes() -> None:
         refuse_unfit(recipe, demand, {"udp_timeout": chosen})
 
 
+def test_a_pair_has_a_bucket_and_room_for_each_of_a_connections_two_entries() -> None:
+    demand = DeviceDemand(connections=4096, phase1_seconds=1)
+    found = {"hash_size": 1024}
+    names = "nftables-nat44", "conntrackd-pair-nat44"
+    sizes = [choose(load(name), demand, DeviceOptions(), found)["hash_size"] for name in names]
+    assert sizes == [4096, 8192]
+    assert octets_needed(load("conntrackd-pair-nat44"), demand, {}, {}) == 4096 * 2 * 384
+
+
 @pytest.mark.usefixtures("machine")
 def test_the_smallest_time_out_is_the_setting_and_the_last_one_is_of_frames_both_ways() -> None:
     gateway = started("nftables-nat44", FakeDevice(answers={BOTH: said("30\n120")}), plan=replace(PLAN, as_found=True))
@@ -673,7 +682,7 @@ def test_the_time_out_before_natgauge_raised_it_is_known(
 def test_wishes_win_and_are_checked(golden: Golden) -> None:
     recipe = load("nftables-nat44")
     assert choose(recipe, PLAN, DeviceOptions(table_size=2000), {"table_size": 65536}) == {"table_size": 2000}
-    for wishes in (DeviceOptions(hash_size=12), DeviceOptions(udp_timeout=0)):
+    for wishes in (DeviceOptions(hash_size=12), DeviceOptions(udp_timeout=0), DeviceOptions(udp_timeout=604_801)):
         with golden.raises(UsageError):
             Gateway(recipe, FakeDevice(), wishes=wishes).prepare(PLAN)
     with golden.raises(UsageError):
