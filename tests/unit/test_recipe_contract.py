@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -25,7 +26,7 @@ from natgauge.gateways.chain import Chain
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.gateways.needs import refuse_absent_files
-from natgauge.gateways.recipe import VARIABLE, Recipe, available, digest, load
+from natgauge.gateways.recipe import VARIABLE, Recipe, as_played, available, digest, load
 from natgauge.gateways.recipe_model import VERBS, GatewayLimits, Knobs
 from natgauge.gateways.toml_layers import absent, digests
 from natgauge.host.settings import LocalSetting
@@ -849,6 +850,22 @@ def test_a_recipe_has_the_same_digest_wherever_it_lies_and_its_files_are_part_of
     (tmp_path / "rules.nft").touch()
     for snippet in ('nft -f "$NG_RECIPE_FOLDER"/rules.nft', 'nft -f "$NG_RECIPE_FOLDER/rules.nft"'):
         assert list(digests(json.dumps(snippet), tmp_path)) == ["rules.nft"]
+
+
+def test_a_recipe_with_another_rule_set_is_another_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, content in (
+        ("rules.nft", "# one\n"),
+        ("mine.toml", f"{GOOD}\n[verbs]\nstop = 'nft -f \"$NG_RECIPE_FOLDER/rules.nft\"'"),
+    ):
+        (tmp_path / name).write_text(content)
+    before = load("./mine.toml")
+    assert as_played(before)["files"] == {"rules.nft": hashlib.sha256(b"# one\n").hexdigest()}
+    whole = digest(before)
+    (tmp_path / "rules.nft").write_text("# one more\n")
+    assert digest(load("./mine.toml")) != whole
+    (tmp_path / "rules.nft").unlink()
+    assert "files" not in as_played(load("./mine.toml"))
 
 
 @pytest.mark.parametrize("name", ["", "../part", "x" * 5000], ids=["empty", "path", "long"])
