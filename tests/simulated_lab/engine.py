@@ -21,6 +21,8 @@ from natgauge.trials import Phase2Plan, RateStep, Restart, Trial, TrialPlan
 
 #: Frames that prove that a gateway forwards; no trial of a test is so slow.
 _PROBE = forwarding.probe(8)
+#: What the engine says first of each trial.
+_BEGUN = Progress(phase="phase1", seconds=0.0, intended_frames=0, made_frames=0, received_frames=0)
 
 
 def run(request: TrialRequest, progress: Callable[[Progress], None], seconds: float) -> TrialResult:
@@ -39,15 +41,16 @@ def run(request: TrialRequest, progress: Callable[[Progress], None], seconds: fl
             return result
         time = ReceiverTime(runs=1000, runs_ns=round(each * 1e12), empty_runs=1000, empty_runs_ns=0)
         return result.model_copy(update={"receiver_time": time})
-    CLOCK.sleep(nominal_seconds(request) + device.truth.more_seconds)
     periods = 1 if plan.phase2 is None else plan.phase2.periods
+    if periods == 1:
+        progress(_BEGUN)
+    CLOCK.sleep(nominal_seconds(request) + device.truth.more_seconds)
     for number in range(periods):
         if device.truth.ages is not None:
             device.truth.ages(device.truth, number)
         result = _result(_trial(plan, device, device.truth), request, number)
         if number < periods - 1:
-            state = {"phase": "phase2", "seconds": 0.0, "intended_frames": 0, "made_frames": 0, "received_frames": 0}
-            progress(Progress.model_validate({**state, "period": result}))
+            progress(_BEGUN.model_copy(update={"phase": "phase2", "period": result}))
     return result
 
 
