@@ -369,6 +369,11 @@ def test_a_kept_lab_is_used_where_nothing_else_is_asked_for() -> None:
     assert not netns.plan("other", netns.NetnsOptions(), IPV4)._adopts
 
 
+def test_a_lab_has_room_for_all_hosts_of_both_networks_as_neighbours() -> None:
+    lab: Any = Bench(ask("connection-rate", "nftables-nat44", {"addresses": "draft"}).cell).lab
+    assert lab.hosts == 2 * 65_533
+
+
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize(
     ("options", "need"),
