@@ -11,17 +11,19 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import dns.zone
 import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory
 
 from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.gateways import far_side, limits
 from natgauge.gateways import gateway as driver
-from natgauge.gateways import limits
 from natgauge.gateways.chain import Chain
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
@@ -962,3 +964,52 @@ def test_a_folder_with_a_recipe_is_a_gateway_by_its_path_and_never_by_its_name(
         with pytest.raises(UsageError) as refused:
             load(asked)
         assert "\n" not in str(refused.value)
+
+
+# Real servers as far side.
+
+
+#: What lab and measurement give a server; a snippet may use nothing else.
+SERVER_VARIABLES = {
+    "NG_WORK", "NG_PORT", "NG_CPUS", "NG_GATEWAY_MAC", "NG_FAMILY", "NG_ADDRESSES", "NG_GATEWAY", "NG_ZONE_NAME",
+    "NG_ZONE",
+}  # fmt: skip
+SERVERS = list(far_side.available())
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_each_file_of_a_server_names_its_package_and_uses_what_it_is_given(name: str, tmp_path: Path) -> None:
+    server = far_side.load(name)
+    assert all(need.package for need in server.needs)
+    assert not server.verbs.empty
+    assert not server.verbs.count
+    snippets = [
+        *(piece for verb in ("check", "version", "start", "faults", "stop") for piece in server.verbs.pieces(verb)),
+        *(process.command for process in server.process),
+    ]
+    for snippet in snippets:
+        assert set(re.findall(r"NG_[A-Z0-9_]+", snippet)) <= SERVER_VARIABLES
+        file = tmp_path / "snippet"
+        file.write_text(f"#!/bin/sh -eu\n{snippet}\n")
+        # SC2154: variables that the lab sets. SC2086, SC2046: lists of words.
+        checked = ["shellcheck", "--exclude=SC2154,SC2086,SC2046", str(file)]
+        done = subprocess.run(checked, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+
+
+def test_the_zone_answers_any_name_with_the_testers_own_addresses() -> None:
+    zone = dns.zone.from_text(far_side.zone(), origin=f"{far_side.ZONE_NAME}.", relativize=False)
+    engine = (ROOT / "engine" / "src" / "dns.rs").read_text()
+    assert f'ZONE: &str = "{far_side.ZONE_NAME}"' in engine
+    parents = re.search(r'PARENTS: \[&str; 2\] = \["(\w+)", "(\w+)"\]', engine)
+    assert parents is not None
+    for parent in parents.groups():
+        name = f"*.{parent}.{far_side.ZONE_NAME}."
+        answers = {str(record) for kind in ("A", "AAAA") for record in zone.find_rdataset(name, kind)}
+        assert answers == {"198.18.0.53", "2001:2::53"}
+    of_dns64 = dns.zone.from_text(far_side.zone(with_aaaa=False), origin=f"{far_side.ZONE_NAME}.", relativize=False)
+    names = [f"*.{parent}.{far_side.ZONE_NAME}." for parent in parents.groups()]
+    assert [of_dns64.get_rdataset(name, "AAAA") is not None for name in names] == [False, True]
+    octets = re.search(r"ADDRESS6: \[u8; 16\] = \[(.*)\]", engine)
+    assert octets is not None
+    assert bytes(int(one, 0) for one in octets[1].split(", ")) == ip_address(far_side.ADDRESS6).packed
