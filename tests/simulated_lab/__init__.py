@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from tests.simulated_lab import engine
-from tests.simulated_lab.lab import CLOCK, COMMANDS, ENTERS, LABS, STARTS
+from tests.simulated_lab.lab import CLOCK, COMMANDS, ENTERS, GROUNDS, LABS, STARTS
 from tests.unit.recorded_delays import recorded
 from tests.unit.simulated import TESTER_NS, Gateway
 
@@ -138,12 +138,14 @@ class Simulation:
         start: makes the gateway that is started in the lab of a name.
         enters: is called with the name of each lab before it is made, and may raise.
         ceiling: the tester's own highest rate, frames/s.
+        ground: what is known of the traffic in its labs: `mtu`, and `pool` and `mapped` as addresses "A-B".
         slept: every pause in seconds, in order.
     """
 
     start: Callable[[str], Gateway] = lambda _lab: Gateway()
     enters: Callable[[str], None] = lambda _lab: None
     ceiling: float = 16e6
+    ground: Mapping[str, int | str] = field(default_factory=dict)
     slept: list[float] = field(default_factory=list)
 
     def sleep(self, seconds: float) -> None:
@@ -194,9 +196,11 @@ def simulated() -> Iterator[Simulation]:
         patch.setattr("natgauge.host.machine.facts", _facts)
         STARTS.append(lambda name: simulation.start(name))  # noqa: PLW0108 - a test sets `start` later
         ENTERS.append(lambda name: simulation.enters(name))  # noqa: PLW0108 - as above
+        GROUNDS.append(lambda: simulation.ground)
         try:
             yield simulation
         finally:
+            GROUNDS.pop()
             ENTERS.pop()
             STARTS.pop()
             LABS.clear()

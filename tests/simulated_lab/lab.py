@@ -6,12 +6,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from natgauge.host.settings import MachineSetting
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.contract import (
+    Addresses,
     CommandResult,
     Device,
     DeviceCores,
@@ -36,6 +38,8 @@ LABS: Final[dict[str, SimulatedLab]] = {}
 STARTS: Final[list[Callable[[str], Gateway]]] = []
 #: Are called with the name of a lab before it is made, and may raise.
 ENTERS: Final[list[Callable[[str], None]]] = []
+#: Gives what is known of the traffic in each lab (`Ground`), beside its families: `mtu`, and addresses as "A-B".
+GROUNDS: Final[list[Callable[[], Mapping[str, int | str]]]] = []
 #: Commands of each device, the newest last.
 COMMANDS: Final[list[list[str]]] = []
 
@@ -208,7 +212,9 @@ class SimulatedLab:
         self.device_cpus: tuple[int, ...] = (0,) if placement == "shared" else (1,)
         self.device_cores = DeviceCores.of(self.device_cpus)
         inside, outside = INSIDE[need.families[0]], OUTSIDE[need.families[1]]
-        self.ground = Ground(_link(inside), _link(outside), mtu=3498, nat64_prefix=NAT64_PREFIX)
+        known = {"mtu": 3498, **(GROUNDS[-1]() if GROUNDS else {})}
+        told: dict[str, Any] = {name: _addresses(one) if isinstance(one, str) else one for name, one in known.items()}
+        self.ground = Ground(_link(inside), _link(outside), nat64_prefix=NAT64_PREFIX, **told)
 
     def __enter__(self) -> Self:
         for enters in ENTERS:
@@ -231,6 +237,11 @@ class SimulatedLab:
         """What the tester knows of the queue before the device."""
         ring = None if self.device.truth is None else self.device.truth.ring
         return {} if ring is None else {"ring": ring}
+
+
+def _addresses(text: str) -> Addresses:
+    first, _, last = text.partition("-")
+    return Addresses(ip_address(first), ip_address(last or first))
 
 
 def _link(side: LinkSide) -> Link:

@@ -602,6 +602,15 @@ def test_a_gateway_carries_every_transport_that_it_names_on_all_its_devices(name
     assert [recipe.carrying(transport).name for transport in recipe.transports] == [name] * len(recipe.transports)
 
 
+@pytest.mark.parametrize(("transport", "files"), [("udp", "udp_timeout"), ("icmp", "icmp"), ("tcp", "tcp_timeout")])
+def test_each_transport_has_time_outs_of_its_own(transport: str, files: str) -> None:
+    for gateway in ("nftables-nat44", "464xlat-tayga"):
+        recipe = Bench(ask("throughput", gateway, {"transport": transport, "connections": 100}).cell).recipe
+        for one in (recipe, recipe.of_devices(recipe.length)[recipe.holder]):
+            assert one.knobs.udp_timeout is not None
+            assert all(f"nf_conntrack_{files}" in path for path in one.knobs.udp_timeout.paths)
+
+
 @pytest.mark.parametrize(
     ("transport", "state", "setting", "least"),
     [
