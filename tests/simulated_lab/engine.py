@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from pathlib import Path
 from random import Random
 from typing import Self
 
 from tests.simulated_lab.lab import CLOCK, LABS, SimulatedDevice
 from tests.unit.counted import change_trial, make_counts, make_trial, timed
+from tests.unit.made_logs import entry, record
 from tests.unit.simulated import PERIOD_PAUSE_SECONDS, Gateway
 
 from natgauge.agreement import generated as agreement
@@ -32,6 +34,7 @@ def run(request: TrialRequest, progress: Callable[[Progress], None], seconds: fl
     assert device.truth is not None, "a trial of a gateway that was not started"
     plan = _plan_of(request)
     if plan.phase1_rate == _PROBE.phase1_rate and not plan.stateless:
+        _log(request, plan, device)
         return _result(_probed(plan, device), request)
     if request.record_receiver_time:
         # Timing the tester's own receivers is no trial.
@@ -49,9 +52,20 @@ def run(request: TrialRequest, progress: Callable[[Progress], None], seconds: fl
         if device.truth.ages is not None:
             device.truth.ages(device.truth, number)
         result = _result(_trial(plan, device, device.truth), request, number)
+        if not number:
+            _log(request, plan, device)
         if number < periods - 1:
             progress(_BEGUN.model_copy(update={"phase": "phase2", "period": result}))
     return result
+
+
+def _log(request: TrialRequest, plan: TrialPlan, device: SimulatedDevice) -> None:
+    """List the trial's connections, and have the device log them."""
+    if request.connections_file is None or device.truth is None:
+        return
+    numbers = range(request.connections)
+    Path(request.connections_file).write_bytes(b"".join(map(entry, numbers)))
+    device.log.take(device.truth.logs([record(number) for number in numbers], plan))
 
 
 def _copied(gateway: Gateway) -> Gateway:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +41,8 @@ STARTS: Final[list[Callable[[str], Gateway]]] = []
 ENTERS: Final[list[Callable[[str], None]]] = []
 #: Gives what is known of the traffic in each lab (`Ground`), beside its families: `mtu`, and addresses as "A-B".
 GROUNDS: Final[list[Callable[[], Mapping[str, int | str]]]] = []
+#: Gives the file of this machine to which devices log; None = they are on other machines.
+LOGS: Final[list[Callable[[], Path | None]]] = []
 #: Commands of each device, the newest last.
 COMMANDS: Final[list[list[str]]] = []
 
@@ -105,6 +108,45 @@ class SimulatedMachine:
 
 
 @dataclass(slots=True)
+class SimulatedLog:
+    """A file that a device logs to, which natgauge reads by commands, or as `file` where it is of this machine.
+
+    Attributes:
+        coming: lines that are not there yet, each with its second of the clock.
+    """
+
+    file: Path | None = None
+    text: str = ""
+    coming: list[tuple[float, str]] = field(default_factory=list)
+
+    def take(self, lines: Sequence[str | tuple[float, str]]) -> None:
+        """Log these lines; one with a number before it comes so many seconds later."""
+        timed = [(0.0, line) if isinstance(line, str) else line for line in lines]
+        self.coming += [(CLOCK.seconds + later, line) for later, line in timed]
+        self._come()
+
+    def _come(self) -> None:
+        self.text += "".join(f"{line}\n" for due, line in self.coming if due <= CLOCK.seconds)
+        self.coming = [one for one in self.coming if one[0] > CLOCK.seconds]
+        if self.file is not None:
+            self.file.write_text(self.text)
+
+    def answers(self, snippet: str) -> str | None:
+        """What a command on this file prints; None = it is on something else."""
+        self._come()
+        if snippet.startswith(': > "$NG_WORK/'):
+            self.text = ""
+            self._come()
+            return ""
+        if snippet.startswith('wc -c < "$NG_WORK/'):
+            return str(len(self.text.encode()))
+        if part := re.fullmatch(r'tail -c \+(\d+) "\$NG_WORK/\S+" \| head -c (\d+)', snippet):
+            begin = int(part[1]) - 1
+            return self.text[begin : begin + int(part[2])]
+        return None
+
+
+@dataclass(slots=True)
 class SimulatedDevice:
     """Takes the words of the recipes in `gateways/` as commands.
 
@@ -113,6 +155,7 @@ class SimulatedDevice:
         held: connections in its table.
         filled: whether a trial filled it since it was emptied, `filled_at` in seconds of the clock.
         faults: frames that it refused so far, by its names of causes.
+        log: what it logged since natgauge emptied its log.
         dead: it collapsed, so it neither forwards nor answers until it is started again.
         ran: every command, in order.
     """
@@ -130,14 +173,22 @@ class SimulatedDevice:
     dead: bool = False
     faults: dict[str, int] = field(default_factory=dict)
     ran: list[str] = field(default_factory=list)
+    log: SimulatedLog = field(default_factory=SimulatedLog)
 
     def __post_init__(self) -> None:
         COMMANDS.append(self.ran)
+        self.log.file = LOGS[-1]() if LOGS else None
+        if self.log.file is not None:
+            self.machine.has_tester_files = True
+            self.environment = {"NG_WORK": str(self.log.file.parent)}
 
     def run(
         self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
     ) -> CommandResult:
         del environment, timeout
+        if (logged := self.log.answers(snippet)) is not None:
+            failed = self._failure(snippet)
+            return CommandResult(int(bool(failed)), logged, failed, 0.0)
         self.ran.append(snippet)
         seconds = 0.0
         if snippet == "start" and self.truth is None:
@@ -150,6 +201,8 @@ class SimulatedDevice:
             return CommandResult(1, "", "it does not answer", 0.0)
         elif snippet == "empty":
             seconds = 0.0 if self.truth is None else self.truth.empties(self.held)
+            if self.truth is not None and self.truth.logs_ends is not None:
+                self.log.take([(self.truth.logs_ends, "end of it")] * self.held)
             self.held, self.filled = self._kept(), False
         said = {
             "count": str(self._counted),

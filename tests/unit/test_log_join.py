@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Sequence
-from ipaddress import ip_address
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.made_logs import START, entry, record
 
 from natgauge.gateways.ipfix_lines import RECORD
 from natgauge.gateways.recipe import load
@@ -19,10 +18,6 @@ from natgauge.log_counts import LogCounts
 from natgauge.trial.log_join import join, listed
 
 #: What conntrack 1.4.7 prints with -E -e NEW -o timestamp.
-UDP = (
-    "[{at:.6f}]\t    [NEW] udp      17 30 src={inside} dst=198.19.0.2 sport={port} dport={remote} [UNREPLIED] "
-    "src=198.19.0.2 dst={outside} sport={remote} dport={seen}"
-)
 TCP = (
     "[1764179000.000250]\t    [NEW] tcp      6 120 SYN_SENT src=10.0.0.2 dst=198.19.0.2 sport=1024 dport=1 [UNREPLIED] "
     "src=198.19.0.2 dst=198.19.0.1 sport=1 dport=1024"
@@ -33,30 +28,6 @@ ICMP = (
 )
 EVENTS = load("nftables-nat44").logging["conntrack-events"]
 PATTERN = EVENTS.pattern
-START = 1_764_179_000
-#: Of the engine's list: a connection every ms; a record follows after a quarter.
-_ENTRY = struct.Struct(">QHHHH16s16s16s")
-
-
-def octets(address: str) -> bytes:
-    packed = ip_address(address).packed
-    return bytes(16 - len(packed)) + packed
-
-
-def entry(
-    number: int, *, source: str = "10.0.0.2", port: int | None = None, seen: int | None = None, known: int = 1,
-    outside: str = "198.19.0.1", remote: int = 1, destination: str = "198.19.0.2",
-) -> bytes:  # fmt: skip
-    port = 1024 + number if port is None else port
-    due = START * 10**9 + number * 10**6
-    places = (octets(source), octets(destination), octets(outside))
-    return _ENTRY.pack(due, port, remote, port if seen is None else seen, known, *places)
-
-
-def record(number: int, *, at: float | None = None, **others: Any) -> str:
-    port = others.pop("port", 1024 + number)
-    fields = {"inside": "10.0.0.2", "outside": "198.19.0.1", "port": port, "seen": port, "remote": 1, **others}
-    return UDP.format(at=START + number / 1000 + 0.00025 if at is None else at, **fields)
 
 
 def joined(entries: Sequence[bytes], lines: Sequence[str], *, all_learned: bool = True, **others: Any) -> LogCounts:
