@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+from functools import cache
 from ipaddress import ip_address
 from typing import Any
 
@@ -17,6 +18,7 @@ START = 1_764_179_000
 _ENTRY = struct.Struct(">QHHHH16s16s16s")
 
 
+@cache
 def octets(address: str) -> bytes:
     packed = ip_address(address).packed
     return bytes(16 - len(packed)) + packed
