@@ -64,7 +64,8 @@ def _log(request: TrialRequest, plan: TrialPlan, device: SimulatedDevice) -> Non
     if request.connections_file is None or device.truth is None:
         return
     numbers = range(request.connections)
-    Path(request.connections_file).write_bytes(b"".join(map(entry, numbers)))
+    listed = [entry(number) for number in numbers] if device.truth.lists is None else device.truth.lists(len(numbers))
+    Path(request.connections_file).write_bytes(b"".join(listed))
     device.log.take(device.truth.logs([record(number) for number in numbers], plan))
 
 

@@ -126,9 +126,10 @@ class SimulatedLog:
         self._come()
 
     def _come(self) -> None:
-        self.text += "".join(f"{line}\n" for due, line in self.coming if due <= CLOCK.seconds)
+        come = "".join(f"{line}\n" for due, line in self.coming if due <= CLOCK.seconds)
         self.coming = [one for one in self.coming if one[0] > CLOCK.seconds]
-        if self.file is not None:
+        self.text += come
+        if come and self.file is not None:
             self.file.write_text(self.text)
 
     def answers(self, snippet: str) -> str | None:
@@ -136,7 +137,8 @@ class SimulatedLog:
         self._come()
         if snippet.startswith(': > "$NG_WORK/'):
             self.text = ""
-            self._come()
+            if self.file is not None:
+                self.file.write_text("")
             return ""
         if snippet.startswith('wc -c < "$NG_WORK/'):
             return str(len(self.text.encode()))

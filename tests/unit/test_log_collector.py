@@ -23,7 +23,6 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
 from tests.unit.made_logs import START, entry, record
 from tests.unit.test_comparison_requests import counts
-from tests.unit.test_log_join import EVENTS
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 from tests.unit.test_verdicts import CLEAN
 
@@ -236,6 +235,17 @@ def test_a_block_may_name_its_number_of_ports_in_the_place_of_the_last_one() -> 
     found = lines(message(template(numbered), data(numbered, block, with_gaps)))
     assert "first_port=1024 last_port=1151" in found[0]
     assert joined([entry(0)], found).unparsed == 1
+
+
+def test_a_sent_record_may_name_the_destinations_address_alone() -> None:
+    known = [entry(number, port=5000 + number, seen=1024 + number, remote=9) for number in range(3)]
+    lines = [
+        f"{START} source=10.0.0.2 source_port={5000 + number} destination=198.19.0.2 outside=198.19.0.1 "
+        f"outside_port={1024 + number}"
+        for number in range(3)
+    ]
+    counts = joined(known, lines)
+    assert (counts.records, counts.wrong, counts.lost) == (3, 0, 0)
 
 
 def test_ipv6_addresses_are_read() -> None:
@@ -683,6 +693,8 @@ class LoggingEngine(FakeEngine):
         return super().__call__(request, *others)
 
 
+#: The way in which devices of Linux print events of connections.
+EVENTS = load("nftables-nat44").logging["conntrack-events"]
 #: Seconds, in place of whole ones.
 QUIET = 0.4
 
