@@ -23,12 +23,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from tests.added import added
 from tests.simulated_lab import engine
-from tests.simulated_lab.lab import CLOCK, COMMANDS, ENTERS, LABS, STARTS
+from tests.simulated_lab.lab import CLOCK, COMMANDS, ENTERS, GROUNDS, LABS, LOGS, STARTS
 from tests.unit.recorded_delays import recorded
 from tests.unit.simulated import TESTER_NS, Gateway
 
@@ -40,6 +41,7 @@ from natgauge.host import machine
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.reports import answers, text
 from natgauge.tester.highest import HighestRates
+from natgauge.trial.connection_log import ConnectionLog
 from natgauge.trial.lab_measurer import LabMeasurer
 
 if TYPE_CHECKING:
@@ -137,12 +139,16 @@ class Simulation:
         start: makes the gateway that is started in the lab of a name.
         enters: is called with the name of each lab before it is made, and may raise.
         ceiling: the tester's own highest rate, frames/s.
+        ground: what is known of the traffic in its labs: `mtu`, and `pool` and `mapped` as addresses "A-B".
+        log: the file of this machine to which devices log; None = they are on other machines.
         slept: every pause in seconds, in order.
     """
 
     start: Callable[[str], Gateway] = lambda _lab: Gateway()
     enters: Callable[[str], None] = lambda _lab: None
     ceiling: float = 16e6
+    ground: Mapping[str, int | str] = field(default_factory=dict)
+    log: Path | None = None
     slept: list[float] = field(default_factory=list)
 
     def sleep(self, seconds: float) -> None:
@@ -150,16 +156,26 @@ class Simulation:
         CLOCK.sleep(seconds)
 
 
-def measure(metric: str, truth: Gateway | None = None, *, gateway: Path = NAT44, **choices: Any) -> Measured:
+def measure(
+    metric: str,
+    truth: Gateway | None = None,
+    *,
+    gateway: Path = NAT44,
+    place: Mapping[str, Any] = MappingProxyType({}),
+    **choices: Any,
+) -> Measured:
     """Measure a gateway of this truth once by `natgauge.measure`; it knows its trials afterwards (`Gateway.plans`).
 
     Args:
+        place: attributes of `Simulation`.
         choices: of `natgauge.measure`; `repeat` is 1, and placement and seed are those of the truth unless chosen.
     """
     truth = Gateway() if truth is None else truth
     given = {"repeat": 1, "placement": truth.placement, "seed": truth.seed, **choices}
     with tempfile.TemporaryDirectory() as folder, simulated() as simulation:
         simulation.start, simulation.ceiling = lambda _lab: truth, truth.ceiling
+        for name, value in place.items():
+            setattr(simulation, name, value)
         answer = natgauge.measure(metric, gateway, lab="simulated", results=folder, **given)
         lines = (answer.folder / "trials.jsonl").read_text().splitlines()
         commands = COMMANDS.pop()
@@ -184,6 +200,8 @@ def simulated() -> Iterator[Simulation]:
         )
         patch.setattr("natgauge.trial.bench.own_delays", _own_delays)
         patch.setattr("natgauge.trial.lab_measurer.time", CLOCK)
+        patch.setattr("natgauge.trial.connection_log.time", CLOCK)
+        patch.setattr("natgauge.trial.bench.ConnectionLog", partial(ConnectionLog, sleep=simulation.sleep))
         patch.setattr("natgauge.gateways.gateway.time", CLOCK)
         patch.setattr("natgauge.trial.trial_run.RestartInTrial", engine.Restarting)
         patch.setattr("natgauge.trial.trial_run.carrier_losses", _carrier_losses)
@@ -192,9 +210,13 @@ def simulated() -> Iterator[Simulation]:
         patch.setattr("natgauge.host.machine.facts", _facts)
         STARTS.append(lambda name: simulation.start(name))  # noqa: PLW0108 - a test sets `start` later
         ENTERS.append(lambda name: simulation.enters(name))  # noqa: PLW0108 - as above
+        GROUNDS.append(lambda: simulation.ground)
+        LOGS.append(lambda: simulation.log)
         try:
             yield simulation
         finally:
+            LOGS.pop()
+            GROUNDS.pop()
             ENTERS.pop()
             STARTS.pop()
             LABS.clear()

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from pathlib import Path
 from random import Random
 from typing import Self
 
 from tests.simulated_lab.lab import CLOCK, LABS, SimulatedDevice
 from tests.unit.counted import change_trial, make_counts, make_trial, timed
+from tests.unit.made_logs import entry, record
 from tests.unit.simulated import PERIOD_PAUSE_SECONDS, Gateway
 
 from natgauge.agreement import generated as agreement
@@ -21,6 +23,8 @@ from natgauge.trials import Phase2Plan, RateStep, Restart, Trial, TrialPlan
 
 #: Frames that prove that a gateway forwards; no trial of a test is so slow.
 _PROBE = forwarding.probe(8)
+#: What the engine says first of each trial.
+_BEGUN = Progress(phase="phase1", seconds=0.0, intended_frames=0, made_frames=0, received_frames=0)
 
 
 def run(request: TrialRequest, progress: Callable[[Progress], None], seconds: float) -> TrialResult:
@@ -30,6 +34,7 @@ def run(request: TrialRequest, progress: Callable[[Progress], None], seconds: fl
     assert device.truth is not None, "a trial of a gateway that was not started"
     plan = _plan_of(request)
     if plan.phase1_rate == _PROBE.phase1_rate and not plan.stateless:
+        _log(request, plan, device)
         return _result(_probed(plan, device), request)
     if request.record_receiver_time:
         # Timing the tester's own receivers is no trial.
@@ -39,16 +44,29 @@ def run(request: TrialRequest, progress: Callable[[Progress], None], seconds: fl
             return result
         time = ReceiverTime(runs=1000, runs_ns=round(each * 1e12), empty_runs=1000, empty_runs_ns=0)
         return result.model_copy(update={"receiver_time": time})
-    CLOCK.sleep(nominal_seconds(request) + device.truth.more_seconds)
     periods = 1 if plan.phase2 is None else plan.phase2.periods
+    if periods == 1:
+        progress(_BEGUN)
+    CLOCK.sleep(nominal_seconds(request) + device.truth.more_seconds)
     for number in range(periods):
         if device.truth.ages is not None:
             device.truth.ages(device.truth, number)
         result = _result(_trial(plan, device, device.truth), request, number)
+        if not number:
+            _log(request, plan, device)
         if number < periods - 1:
-            state = {"phase": "phase2", "seconds": 0.0, "intended_frames": 0, "made_frames": 0, "received_frames": 0}
-            progress(Progress.model_validate({**state, "period": result}))
+            progress(_BEGUN.model_copy(update={"phase": "phase2", "period": result}))
     return result
+
+
+def _log(request: TrialRequest, plan: TrialPlan, device: SimulatedDevice) -> None:
+    """List the trial's connections, and have the device log them."""
+    if request.connections_file is None or device.truth is None:
+        return
+    numbers = range(request.connections)
+    listed = [entry(number) for number in numbers] if device.truth.lists is None else device.truth.lists(len(numbers))
+    Path(request.connections_file).write_bytes(b"".join(listed))
+    device.log.take(device.truth.logs([record(number) for number in numbers], plan))
 
 
 def _copied(gateway: Gateway) -> Gateway:

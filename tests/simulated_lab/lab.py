@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from natgauge.host.settings import MachineSetting
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.contract import (
+    Addresses,
     CommandResult,
     Device,
     DeviceCores,
@@ -36,6 +39,10 @@ LABS: Final[dict[str, SimulatedLab]] = {}
 STARTS: Final[list[Callable[[str], Gateway]]] = []
 #: Are called with the name of a lab before it is made, and may raise.
 ENTERS: Final[list[Callable[[str], None]]] = []
+#: Gives what is known of the traffic in each lab (`Ground`), beside its families: `mtu`, and addresses as "A-B".
+GROUNDS: Final[list[Callable[[], Mapping[str, int | str]]]] = []
+#: Gives the file of this machine to which devices log; None = they are on other machines.
+LOGS: Final[list[Callable[[], Path | None]]] = []
 #: Commands of each device, the newest last.
 COMMANDS: Final[list[list[str]]] = []
 
@@ -101,6 +108,47 @@ class SimulatedMachine:
 
 
 @dataclass(slots=True)
+class SimulatedLog:
+    """A file that a device logs to, which natgauge reads by commands, or as `file` where it is of this machine.
+
+    Attributes:
+        coming: lines that are not there yet, each with its second of the clock.
+    """
+
+    file: Path | None = None
+    text: str = ""
+    coming: list[tuple[float, str]] = field(default_factory=list)
+
+    def take(self, lines: Sequence[str | tuple[float, str]]) -> None:
+        """Log these lines; one with a number before it comes so many seconds later."""
+        timed = [(0.0, line) if isinstance(line, str) else line for line in lines]
+        self.coming += [(CLOCK.seconds + later, line) for later, line in timed]
+        self._come()
+
+    def _come(self) -> None:
+        come = "".join(f"{line}\n" for due, line in self.coming if due <= CLOCK.seconds)
+        self.coming = [one for one in self.coming if one[0] > CLOCK.seconds]
+        self.text += come
+        if come and self.file is not None:
+            self.file.write_text(self.text)
+
+    def answers(self, snippet: str) -> str | None:
+        """What a command on this file prints; None = it is on something else."""
+        self._come()
+        if snippet.startswith(': > "$NG_WORK/'):
+            self.text = ""
+            if self.file is not None:
+                self.file.write_text("")
+            return ""
+        if snippet.startswith('wc -c < "$NG_WORK/'):
+            return str(len(self.text.encode()))
+        if part := re.fullmatch(r'tail -c \+(\d+) "\$NG_WORK/\S+" \| head -c (\d+)', snippet):
+            begin = int(part[1]) - 1
+            return self.text[begin : begin + int(part[2])]
+        return None
+
+
+@dataclass(slots=True)
 class SimulatedDevice:
     """Takes the words of the recipes in `gateways/` as commands.
 
@@ -109,6 +157,7 @@ class SimulatedDevice:
         held: connections in its table.
         filled: whether a trial filled it since it was emptied, `filled_at` in seconds of the clock.
         faults: frames that it refused so far, by its names of causes.
+        log: what it logged since natgauge emptied its log.
         dead: it collapsed, so it neither forwards nor answers until it is started again.
         ran: every command, in order.
     """
@@ -126,14 +175,22 @@ class SimulatedDevice:
     dead: bool = False
     faults: dict[str, int] = field(default_factory=dict)
     ran: list[str] = field(default_factory=list)
+    log: SimulatedLog = field(default_factory=SimulatedLog)
 
     def __post_init__(self) -> None:
         COMMANDS.append(self.ran)
+        self.log.file = LOGS[-1]() if LOGS else None
+        if self.log.file is not None:
+            self.machine.has_tester_files = True
+            self.environment = {"NG_WORK": str(self.log.file.parent)}
 
     def run(
         self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
     ) -> CommandResult:
         del environment, timeout
+        if (logged := self.log.answers(snippet)) is not None:
+            failed = self._failure(snippet)
+            return CommandResult(int(bool(failed)), logged, failed, 0.0)
         self.ran.append(snippet)
         seconds = 0.0
         if snippet == "start" and self.truth is None:
@@ -146,6 +203,8 @@ class SimulatedDevice:
             return CommandResult(1, "", "it does not answer", 0.0)
         elif snippet == "empty":
             seconds = 0.0 if self.truth is None else self.truth.empties(self.held)
+            if self.truth is not None and self.truth.logs_ends is not None:
+                self.log.take([(self.truth.logs_ends, "end of it")] * self.held)
             self.held, self.filled = self._kept(), False
         said = {
             "count": str(self._counted),
@@ -208,7 +267,9 @@ class SimulatedLab:
         self.device_cores = DeviceCores.of(self.device_cpus)
         inside, outside = INSIDE[need.families[0]], OUTSIDE[need.families[1]]
         self.initiator = Port(name, "ng-simulated", "02:00:00:00:00:01", str(inside.device.ip))
-        self.ground = Ground(_link(inside), _link(outside), mtu=3498, nat64_prefix=NAT64_PREFIX)
+        known = {"mtu": 3498, **(GROUNDS[-1]() if GROUNDS else {})}
+        told: dict[str, Any] = {name: _addresses(one) if isinstance(one, str) else one for name, one in known.items()}
+        self.ground = Ground(_link(inside), _link(outside), nat64_prefix=NAT64_PREFIX, **told)
 
     def __enter__(self) -> Self:
         for enters in ENTERS:
@@ -231,6 +292,11 @@ class SimulatedLab:
         """What the tester knows of the queue before the device."""
         ring = None if self.device.truth is None else self.device.truth.ring
         return {} if ring is None else {"ring": ring}
+
+
+def _addresses(text: str) -> Addresses:
+    first, _, last = text.partition("-")
+    return Addresses(ip_address(first), ip_address(last or first))
 
 
 def _link(side: LinkSide) -> Link:

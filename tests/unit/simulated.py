@@ -110,6 +110,10 @@ class Gateway(Measurer):
         expires: connections that it holds so many seconds after a trial; None = it forgets none.
         downs: how often the link to the Initiator went down so far.
         refused: frames that the device says it refused in the next trial, by its names of causes.
+        lists: the tester's list of the connections of so many, in place of plain ones.
+        logs: gets the records of a trial's connections and its plan, and returns what the device logs; one with a
+            number before it comes so many seconds later.
+        logs_ends: seconds after emptying until it logs the end of each connection that it held; None = it does not.
     """
 
     establishes: float = 1e6
@@ -167,6 +171,9 @@ class Gateway(Measurer):
     probed: Callable[[int], bool] | None = None
     says: Callable[[str, int], str] | None = None
     expires: Callable[[float], int] | None = None
+    lists: Callable[[int], Sequence[bytes]] | None = None
+    logs: Callable[[list[str], TrialPlan], Sequence[str | tuple[float, str]]] = lambda records, _plan: records
+    logs_ends: float | None = None
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)  # noqa: S311 - a simulation, nothing secret

@@ -9,17 +9,22 @@ import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.golden import Golden
+from tests.unit.test_new_recipe import BESIDE, new
+from tests.unit.test_new_recipe import rules as translating
 
 from natgauge.cli import run
 from natgauge.comparisons.request import ComparedGateway, read_gateways, traffic_of_rules
 from natgauge.errors import UsageError
 from natgauge.gateways.accepted_ports import AcceptedPorts, Protocol, accepted_ports, inside_network
-from natgauge.gateways.recipe import digest, load
+from natgauge.gateways.named_networks import having
+from natgauge.gateways.recipe import digest, load, rules_of
+from natgauge.gateways.rule_names import edit, edits_in, lost, unmatched
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.trial.bench import Bench
 from natgauge.trial.forwarding import causes
@@ -262,8 +267,9 @@ def written(name: str, ports: str = BOTH, transports: str = '["udp", "icmp", "tc
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recipes are files of this folder."""
+    """Recipes are files of this folder, and nobody asks nft: that takes root."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
 
 @pytest.mark.parametrize(
@@ -392,10 +398,9 @@ def test_no_rule_is_told_that_lets_the_frames() -> None:
 
 @pytest.mark.parametrize("old", ["192.168.1.0/24", "lan0", "wan0"])
 def test_a_name_that_rules_no_longer_have_is_the_cause_with_the_line_that_makes_the_recipe_again(
-    old: str, golden: Golden, monkeypatch: pytest.MonkeyPatch
+    old: str, golden: Golden
 ) -> None:
     """A network was renamed in a pull request, and ports of the rules were said to be the cause."""
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     rules = "table ip nat { chain post { type nat hook postrouting priority srcnat;\n"
     rules += 'iifname lan0 oifname "wan0" ip saddr 192.168.1.0/24 masquerade\n} }\n'
     Path("rules of mine").mkdir()
@@ -412,3 +417,68 @@ def test_a_name_that_rules_no_longer_have_is_the_cause_with_the_line_that_makes_
     assert run([word.replace("NAME", "br0") for word in shlex.split(again)[1:]]) == 0
     renewed = Bench(ask("throughput", "rules of mine/gateway.toml", {}).cell)
     assert causes(renewed.recipe, renewed.traffic, accepting()) == []
+
+
+def test_what_rules_name_of_the_traffic_is_found_in_snippets_and_in_files() -> None:
+    text = translating("ip saddr { 198.18.0.0/15, 0.0.0.0/0 } drop", "masquerade")
+    assert new("one", text=text) == 0
+    addresses = IPv4Address("10.0.0.2"), IPv4Address("198.19.0.2")
+    assert having(rules_of(load("./one")), addresses) == ["198.18.0.0/15"]
+    assert having(rules_of(load("nftables-nat44")), addresses) == []
+    assert having("a 10.0.0.1-10.0.0.9 # 10.0.0.0/16\n198.19.0.2:7 1.198.19.0.2 x10.0.0.2", addresses) == [
+        "10.0.0.1-10.0.0.9", "198.19.0.2",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "own", ["lan0", "br-lan.7", "eth*", "192.168.1.0/24", "203.0.113.1", "a+b", "x$y", "w|z", "{q}", "2001:db8::/32"]
+)
+def test_an_edit_of_a_recipe_can_be_read_back(own: str) -> None:
+    snippet = f"sed -E {edit(own, 'NG_INSIDE')} {edit('wan0', 'NG_OUTSIDE')} file"
+    assert edits_in(snippet) == {own: "NG_INSIDE", "wan0": "NG_OUTSIDE"}
+
+
+LOSING = """\
+define LAN = 192.168.1.0/24
+table ip nat {
+    set hosts { type ipv4_addr; elements = { 192.168.1.51, 192.168.1.52 } }
+    chain post {
+        type nat hook postrouting priority 100;
+        iifname lan0 oifname "wan0" ip saddr $LAN snat to 203.0.113.1
+        iifname "guests" ip daddr @hosts drop
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "changed", "names"),
+    [
+        ("", "", []),
+        ("192.168.1.0/24", "192.168.2.0/24", ["192.168.1.0/24"]),
+        # It stays where nothing uses it.
+        ("$LAN", "192.168.2.0/24", ["192.168.1.0/24"]),
+        ("iifname lan0", "iifname lan1", ["lan0"]),
+        ("iifname lan0", "# iifname lan0\n        iifname lan1", ["lan0"]),
+        ("203.0.113.1", "203.0.113.2", ["203.0.113.1"]),
+        ("snat to 203.0.113.1", "masquerade", ["203.0.113.1"]),
+    ],
+)
+def test_a_name_that_the_recipe_replaces_and_no_rule_has_any_more_is_found(
+    old: str, changed: str, names: list[str]
+) -> None:
+    assert new(*BESIDE, text=LOSING) == 0
+    Path("router.conf").write_text(LOSING.replace(old, changed))
+    assert [*lost(load("./gateway.toml"))] == names
+
+
+def test_what_a_recipe_leaves_unmatched_is_what_its_warning_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert new(*BESIDE, text=LOSING) == 0
+    found = unmatched(load("./gateway.toml"))
+    assert found == ["guests", "192.168.1.51", "192.168.1.52"]
+    warned = capsys.readouterr().err
+    assert all(name in warned for name in found)
+    Path("router.conf").write_text(LOSING.replace("$LAN", "192.168.2.0/24"))
+    assert unmatched(load("./gateway.toml")) == [*found, "192.168.2.0/24"]
+    # Nothing is known of rules that have variables of their own.
+    assert unmatched(load("nftables-nat44")) == []

@@ -3,55 +3,60 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.simulated import Gateway
-from tests.unit.test_measurer_verbs import check
-
-from natgauge import doubts
-from natgauge.procedures import get
-from natgauge.records.parameters import Parameters
+from tests.simulated_lab import NAT44, measure
+from tests.unit.conftest import Ran
+from tests.unit.made_results import kept, made
 
 #: Hosts of a /16 without its network, its device and its broadcast address.
 HOSTS = 65_533
+DEFAULT_CONNECTIONS = 100_000
 
 
 @pytest.mark.parametrize(
-    ("gateway", "first", "last"),
+    ("kind", "families", "first", "last"),
     [
-        ("nftables-nat44", "10.0.0.2", "10.0.255.254"),
-        ("nftables-nat66", "2001:2::2", "2001:2::fffe"),
-        ("tayga-nat64", "2001:2::2", "2001:2::fffe"),
-        ("464xlat-tayga", "10.0.0.2", "10.0.255.254"),
+        ("nat44", ("ipv4", "ipv4"), "10.0.0.2", "10.0.255.254"),
+        ("nat66", ("ipv6", "ipv6"), "2001:2::2", "2001:2::fffe"),
+        ("nat64", ("ipv6", "ipv4"), "2001:2::2", "2001:2::fffe"),
     ],
 )
-def test_all_hosts_of_both_networks_are_used_and_the_connections_stay(gateway: str, first: str, last: str) -> None:
-    traffic = check("connection-rate", gateway, addresses="draft")[0].traffic
-    assert (str(traffic.source_addresses.first), str(traffic.source_addresses.last)) == (first, last)
-    assert (traffic.sources, traffic.responder_addresses.count) == (HOSTS, HOSTS)
-    assert traffic.connections == check("connection-rate", gateway)[0].traffic.connections
-
-
-def test_the_lab_has_room_for_the_neighbours() -> None:
-    lab: Any = check("connection-rate", "nftables-nat44", addresses="draft")[0].lab
-    assert lab.hosts == 2 * HOSTS
+def test_all_hosts_of_both_networks_are_used_and_the_connections_stay(
+    kind: str, families: tuple[str, str], first: str, last: str, tmp_path: Path
+) -> None:
+    text = NAT44.read_text().replace('"nat44"', f'"{kind}"')
+    for side, family in zip(("initiator", "responder"), families, strict=True):
+        text = text.replace(f'{side}_family = "ipv4"', f'{side}_family = "{family}"')
+    gateway = tmp_path / NAT44.name
+    gateway.write_text(text)
+    draft = measure("table-capacity", gateway=gateway, addresses="draft")
+    traffic = draft.document["parameters"]["traffic"]
+    assert traffic["source_addresses"] == f"{first}-{last}"
+    assert (traffic["source_address_count"], traffic["destination_address_count"]) == (HOSTS, HOSTS)
+    assert traffic["connections"] == DEFAULT_CONNECTIONS
+    hosts = {trial["request"]["responder"]["addresses"]["last"] for trial in draft.trials}
+    assert hosts == {traffic["destination_addresses"].partition("-")[2]}
 
 
 def pairs_doubted(
-    hashes: list[str | None] | None, counts: tuple[int, int] = (1, 1), cores: int | None = 4, **traffic: Any
+    ran: Ran,
+    folder: Path,
+    hashes: list[str | None] | None,
+    *,
+    counts: tuple[int, int] = (1, 1),
+    cores: int | None = 4,
+    **traffic: Any,
 ) -> int:
     """Number of doubts about the pair of addresses of a result with these parameters."""
-    procedure = get("connection-rate")
-    measured = procedure.measure(Gateway(), procedure.settings(connections=1000, placement="isolated", repeat=2))
-    place: dict[str, Any] = {
-        "device_cores": cores,
-        "placement": "external",
-        **({} if hashes is None else {"device_flow_hash": hashes}),
-    }
+    place = {"device_cores": cores, "placement": "external", "lab_kind": "ssh", "device_flow_hash": hashes}
     traffic |= dict(zip(("source_address_count", "destination_address_count"), counts, strict=True))
-    found = doubts.find(measured, Parameters.grouped(place=place, traffic=traffic))
-    return len([one for one in found if one.word == "one address pair"])
+    result = made([1e5, 1e5], metric="connection-rate", unit="connections/s", parameters={**place, **traffic})
+    found = json.loads(ran(["report", str(kept(folder, result)), "--format", "json"]).out)["doubts"]
+    return sum(doubt["word"] == "one address pair" for doubt in found)
 
 
 IPV4 = {"initiator_family": "ipv4", "responder_family": "ipv4"}
@@ -78,24 +83,25 @@ NAT64 = {"initiator_family": "ipv6", "responder_family": "ipv4"}
     ],
 )
 def test_the_hash_of_the_frames_of_each_side_is_judged(
-    hashes: list[str | None], traffic: dict[str, Any], number: int
+    hashes: list[str | None], traffic: dict[str, Any], number: int, tmp_path: Path, ran: Ran
 ) -> None:
-    assert pairs_doubted(hashes, **traffic) == number
+    assert pairs_doubted(ran, tmp_path, hashes, **traffic) == number
 
 
 @pytest.mark.parametrize(
-    ("hashes", "counts", "cores", "number"),
+    ("hashes", "others", "number"),
     [
-        (["sdfn, sdfn", "sd"], (1, 1), None, 1),
-        (["sd, sd", "sd, sd"], (1, 2), 4, 0),
-        (["sd, sd", "sd, sd"], (2, 1), 4, 0),
-        (["sd, sd", "sd, sd"], (1, 1), 1, 0),
-        (["sdfn, sdfn", "sdfn, sdfn"], (1, 1), 4, 0),
-        ([None, None], (1, 1), 4, 0),
-        (None, (1, 1), 4, 0),
+        (["sdfn, sdfn", "sd"], {"cores": None}, 1),
+        (["sd, sd", "sd, sd"], {}, 1),
+        (["sd, sd", "sd, sd"], {"counts": (1, 2)}, 0),
+        (["sd, sd", "sd, sd"], {"counts": (2, 1)}, 0),
+        (["sd, sd", "sd, sd"], {"cores": 1}, 0),
+        (["sdfn, sdfn", "sdfn, sdfn"], {}, 0),
+        ([None, None], {}, 0),
+        (None, {}, 0),
     ],
 )
 def test_one_pair_of_addresses_is_doubted_where_the_device_hashes_nothing_else(
-    hashes: list[str | None] | None, counts: tuple[int, int], cores: int | None, number: int
+    hashes: list[str | None] | None, others: dict[str, Any], number: int, tmp_path: Path, ran: Ran
 ) -> None:
-    assert pairs_doubted(hashes, counts, cores) == number
+    assert pairs_doubted(ran, tmp_path, hashes, **others) == number

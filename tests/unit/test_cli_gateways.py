@@ -5,21 +5,35 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from functools import partial
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import Any
 
 import pytest
+from tests.simulated_lab import NAT44, measure
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 
 from natgauge.cli import run
-from natgauge.gateways import support
-from natgauge.gateways.recipe import Kind, available, digest, load
-from natgauge.gateways.support import KINDS, Run, last_run, runs_of
-from natgauge.gateways.toml_layers import BUILT_IN
 
 ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "src" / "natgauge" / "gateways" / "recipes"
+#: What the files of natgauge's own recipes say.
+RECIPES: Mapping[str, Any] = {
+    path.stem: tomllib.loads(path.read_text()) for path in sorted(FOLDER.glob("*.toml"), key=lambda path: path.stem)
+}
+#: The recorded runs, by gateway and place.
+RUNS: Mapping[str, Any] = {
+    name: {place: places[place] for place in ("here", "guest", "ssh") if place in places}
+    for name, places in tomllib.loads((FOLDER / "runs" / "last.toml").read_text()).items()
+}
+PAGE = (ROOT / "docs" / "gateways.md").read_text()
+#: What the page says of each kind.
+KINDS = dict(
+    re.findall(r"^\| `([a-z0-9-]+)` \| (.+) \|$", PAGE.split("## Kinds\n", 1)[1].split("\n## ", 1)[0], re.MULTILINE)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -44,20 +58,20 @@ def test_gateways_are_listed_by_kind_in_a_line_each(capsys: pytest.CaptureFixtur
     *lines, number, more = printed(capsys)
     found = names_by_kind(lines)
     assert list(found) == [kind for kind in KINDS if kind in found]
-    assert sorted(name for names in found.values() for name in names) == sorted(available())
-    assert all(load(name).kind == kind for kind, names in found.items() for name in names)
+    assert sorted(name for names in found.values() for name in names) == sorted(RECIPES)
+    assert all(RECIPES[name]["kind"] == kind for kind, names in found.items() for name in names)
     assert len(lines) < 25
-    assert number.startswith(f"{len(available())} gateways")
+    assert number.startswith(f"{len(RECIPES)} gateways")
     golden(more)
 
 
 def test_verbose_has_whole_titles_and_what_ran(capsys: pytest.CaptureFixture[str]) -> None:
     shown = " ".join(" ".join(printed(capsys, "-v")).split())
-    for name in available():
-        recipe = load(name)
-        assert recipe.title in shown
-        if found := last_run(recipe):
-            assert ", ".join(found.version) in shown
+    for name, recipe in RECIPES.items():
+        assert recipe["title"] in shown
+        if name in RUNS:
+            newest = max(RUNS[name].values(), key=lambda found: found["date"])
+            assert ", ".join(newest["version"]) in shown
 
 
 def test_a_recipe_of_ones_own_has_its_path_and_a_name_used_twice_asks_for_it(
@@ -66,7 +80,7 @@ def test_a_recipe_of_ones_own_has_its_path_and_a_name_used_twice_asks_for_it(
     folder = tmp_path / ("long-" * 12)
     folder.mkdir()
     monkeypatch.setenv("NATGAUGE_GATEWAYS", str(folder))
-    text = (BUILT_IN / "linux-ipv4.toml").read_text()
+    text = (FOLDER / "linux-ipv4.toml").read_text()
     (folder / "linux-ipv4.toml").write_text(text)
     (folder / "mine.toml").write_text(text.replace('name = "linux-ipv4"', 'name = "mine"'))
     *lines, _, _ = printed(capsys)
@@ -74,20 +88,36 @@ def test_a_recipe_of_ones_own_has_its_path_and_a_name_used_twice_asks_for_it(
     golden(routing)
     assert f"mine ({folder}/mine.toml)" in routing
     assert f"linux-ipv4 ({folder}/linux-ipv4.toml)" in routing
-    assert f"linux-ipv4 ({BUILT_IN}/linux-ipv4.toml)" in routing
+    assert f"linux-ipv4 ({FOLDER}/linux-ipv4.toml)" in routing
     assert "linux-ipv6," in routing or routing.endswith("linux-ipv6")
 
 
 def test_json_has_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     (text,) = printed(capsys, "--json")
     found = json.loads(text)["gateways"]
-    assert [one["name"] for one in found] == list(available())
+    assert [one["name"] for one in found] == list(RECIPES)
     assert {"name", "title", "kind", "places", "last_run", "origin", "rules_from"} <= set(found[0])
 
 
-def software_of(name: str, each: Run) -> str:
-    rules = load(name).rules_from
-    return "; ".join([*each.software, *([f"rules from {rules}"] if rules else [])]) or "the kernel alone"
+def system_and_software(name: str, found: Mapping[str, Any]) -> tuple[str, str]:
+    """What the table says of the machine and the programs of a run."""
+    kernels = [line for line in found["version"] if re.match(r"(Linux|FreeBSD|OpenBSD) ", line)]
+    distribution, rules = found.get("distribution"), RECIPES[name].get("rules_from")
+    parts = kernels[0] if kernels else "kernel not recorded", distribution or "distribution not recorded"
+    programs = [line for line in found["version"] if line not in kernels] + ([f"rules from {rules}"] if rules else [])
+    return ", ".join(parts) if kernels or distribution else "not recorded", "; ".join(programs) or "the kernel alone"
+
+
+@cache
+def rows_of_runs() -> list[list[str]]:
+    """Each row of the table as its cells."""
+    rows: list[list[str]] = []
+    for name, recipe in RECIPES.items():
+        rows += [
+            [name, recipe["kind"], place, found["date"], *system_and_software(name, found)]
+            for place, found in RUNS.get(name, {}).items()
+        ] or [[name, recipe["kind"], "-", "never", "-", "-"]]
+    return rows
 
 
 def table_of_runs(capsys: pytest.CaptureFixture[str], *names: str) -> tuple[list[str], list[str]]:
@@ -103,14 +133,7 @@ def test_the_table_of_runs_has_every_run_and_names_the_gateways_never_run(
     heading, *lines = table_of_runs(capsys)[0]
     assert heading.split() == ["name", "kind", "where", "date", "system", "software"]
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines]
-    expected = []
-    for name in available():
-        recipe = load(name)
-        found = runs_of(recipe)
-        expected += [
-            [*(name, recipe.kind, each.place, each.date, each.system), software_of(name, each)] for each in found
-        ] or [[name, recipe.kind, "-", "never", "-", "-"]]
-    assert cells == expected
+    assert cells == rows_of_runs()
     assert ["freebsd-pf", "nat44", "-", "never", "-", "-"] in cells
     kernel = [row for row in cells if row[0] == "linux-ipv4"]
     assert all(row[4].startswith("Linux ") and row[5] == "the kernel alone" for row in kernel)
@@ -119,16 +142,18 @@ def test_the_table_of_runs_has_every_run_and_names_the_gateways_never_run(
 def test_the_table_of_runs_as_markdown_and_json(capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
     shown = printed(capsys, "runs", "--format", "markdown")
     golden(shown[:2])
-    assert any(line.startswith(f"| tayga-nat64 | nat64 | {load('tayga-nat64').title} | here | ") for line in shown)
+    assert any(
+        line.startswith(f"| tayga-nat64 | nat64 | {RECIPES['tayga-nat64']['title']} | here | ") for line in shown
+    )
     table, legend = shown[2 : shown.index("")], shown[shown.index("") + 1 :]
     assert {line.count(" | ") for line in table} == {6}
     assert {line[:2] for line in legend} == {"- "}
     (text,) = printed(capsys, "runs", "--json")
     found = {one["name"]: one for one in json.loads(text)["runs"]}
-    assert list(found) == list(available())
+    assert list(found) == list(RECIPES)
     assert found["freebsd-pf"]["runs"] == []
     (tayga,) = found["tayga-nat64"]["runs"]
-    assert tayga == last_run(load("tayga-nat64")).as_dict() | {"version": list(tayga["version"])}  # type: ignore[union-attr]
+    assert tayga == {"place": "here", **RUNS["tayga-nat64"]["here"]}
 
 
 @pytest.mark.parametrize("width", [80, 100])
@@ -139,11 +164,9 @@ def test_the_table_of_runs_fits_the_terminal_and_loses_nothing(
     table, legend = table_of_runs(capsys)
     assert max(map(len, [*table, *legend])) <= width
     flat = " ".join(" ".join(table).split())
-    for name in available():
-        recipe = load(name)
-        for each in runs_of(recipe):
-            row = f"{name} {recipe.kind} {each.place} {each.date} {each.system}; {software_of(name, each)}"
-            assert row in flat
+    run_rows = [" ".join(row[:5]) + f"; {row[5]}" for row in rows_of_runs() if row[2] != "-"]
+    assert len(run_rows) > 50
+    assert [row for row in run_rows if row not in flat] == []
 
 
 def test_the_table_of_runs_takes_names(capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,22 +190,27 @@ def test_the_legend_explains_what_is_in_the_table_and_nothing_else(
 
 
 def test_a_rule_set_names_the_software_that_it_is_from(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "gateways.md").read_text().replace("`", "")
-    section = page.split("## Rule sets of other software", 1)[1].split("\n## ", 1)[0]
+    section = PAGE.replace("`", "").split("## Rule sets of other software", 1)[1].split("\n## ", 1)[0]
     of_other_software = re.findall(r"[a-z-]+-nat44", section.split("| Recipe |", 1)[1].split("\n\n", 1)[0])
     assert len(of_other_software) == 7
     for name in of_other_software:
-        recipe = load(name)
-        assert recipe.rules_from, name
-        assert recipe.rules_from in section
-        assert "rules" in recipe.title[:40], "what differs comes first, because a narrow terminal cuts the rest"
-        assert f"  rules     from {recipe.rules_from}" in printed(capsys, "show", name)
-    assert {name for name in available() if load(name).rules_from} == set(of_other_software)
+        title, rules = RECIPES[name]["title"], RECIPES[name]["rules_from"]
+        assert rules in section
+        assert "rules" in title[:40], "what differs comes first, because a narrow terminal cuts the rest"
+        assert f"  rules     from {rules}" in printed(capsys, "show", name)
+    assert {name for name, recipe in RECIPES.items() if "rules_from" in recipe} == set(of_other_software)
 
 
-def test_the_source_of_a_rule_set_does_not_change_the_digest() -> None:
-    recipe = load("docker-nat44")
-    assert digest(recipe) == digest(recipe.model_copy(update={"rules_from": None}))
+def test_the_source_of_a_rule_set_does_not_change_the_digest(tmp_path: Path) -> None:
+    text = NAT44.read_text()
+    digests = []
+    for number, line in enumerate(["", 'rules_from = "a router"', '[environment]\nOTHER = "1"']):
+        file = tmp_path / str(number) / NAT44.name
+        file.parent.mkdir()
+        file.write_text(text.replace("[verbs]", f"{line}\n\n[verbs]"))
+        known = measure("throughput", gateway=file, connections=1000, connection_rate=1e5, most_seconds=10)
+        digests.append(known.document["parameters"]["device"]["recipe_digest"])
+    assert digests[0] == digests[1] != digests[2]
 
 
 BROKEN = 'name = "mine"\ntitle = "x"\nkind = "nat45"\n'
@@ -213,21 +241,26 @@ def test_json_names_the_broken_files(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert run(["gateways", "--json"]) == 2
     said = capsys.readouterr()
     found = json.loads(said.out)
-    assert [one["name"] for one in found["gateways"]] == [name for name in available() if name != "mine"]
+    assert [one["name"] for one in found["gateways"]] == list(RECIPES)
     (left_out,) = found["broken"]
     assert left_out["file"] == "gateways/mine.toml"
     assert left_out["error"].startswith("gateways/mine.toml: kind: 'nat45': ")
     assert said.err.count("\n") == 1
 
 
-def test_the_page_on_gateways_explains_every_kind() -> None:
-    page = (ROOT / "docs" / "gateways.md").read_text()
-    rows = re.findall(
-        r"^\| `([a-z0-9-]+)` \| (.+) \|$", page.split("## Kinds\n", 1)[1].split("\n## ", 1)[0], re.MULTILINE
+def test_the_page_on_gateways_explains_every_kind(tmp_path: Path, ran: Ran, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.toml").write_text(BROKEN)
+    (refused,) = ran(["gateways", "show", "./mine.toml"], status=2).err.splitlines()
+    assert re.findall(r"'([^']+)'", refused.partition(" is not ")[2]) == list(KINDS)
+    (tmp_path / NAT44.name).write_text(
+        NAT44.read_text().replace('"nat44"', '"softwire"').replace('"ipv4"', '"ipv6"', 1)
     )
-    # The page says before its table that the tester emulates the other half.
-    assert dict(rows) == {kind: text.split("; the tester emulates")[0] for kind, text in KINDS.items()}
-    assert list(KINDS) == list(get_args(Kind))
+    one_of = {recipe["kind"]: name for name, recipe in RECIPES.items()} | {"softwire": f"./{NAT44.name}"}
+    assert set(one_of) == set(KINDS)
+    for kind, name in one_of.items():
+        (line,) = (line for line in printed(capsys, "show", name) if line.startswith("  kind "))
+        # The page says before its table that the tester emulates the other half.
+        assert line.split("; the tester emulates")[0] == f"  kind      {kind}: {KINDS[kind]}"
 
 
 def without_dates(lines: Iterable[str]) -> list[str]:
@@ -235,13 +268,8 @@ def without_dates(lines: Iterable[str]) -> list[str]:
     return [re.sub(r"\d{4}-\d\d-\d\d", "DATE", line).rstrip() for line in lines]
 
 
-def test_samples_in_the_page_on_gateways_are_what_is_printed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Of a machine whose kernel has no modules for gateways; where a gateway runs depends on them."""
-    monkeypatch.setattr(support, "places", partial(support.places, has=lambda _module: False))
-    page = (ROOT / "docs" / "gateways.md").read_text()
-    samples = re.findall(r"^```text\n\$ natgauge (gateways.*)\n((?:.*\n)*?)```$", page, re.MULTILINE)
+def test_samples_in_the_page_on_gateways_are_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    samples = re.findall(r"^```text\n\$ natgauge (gateways.*)\n((?:.*\n)*?)```$", PAGE, re.MULTILINE)
     assert len(samples) == 1
     for command, sample in samples:
         typed, _, count = command.partition(" | head -n ")

@@ -36,6 +36,7 @@ from natgauge.labs import wire
 from natgauge.labs.kinds import kinds
 from natgauge.records.parameters import Parameters, descriptions
 from natgauge.setup.cell import inputs_of_lab, inputs_of_part, place_inputs
+from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask, command
 from natgauge.words import Quantity
 
@@ -307,6 +308,27 @@ def test_a_flag_that_stays_off_is_not_chosen() -> None:
     question = ask("throughput", "linux-ipv4", asked)
     assert (question.settings, question.cell.kind_options) == ({"confirm": False}, wire.WireOptions())
     assert command(question) == "natgauge measure throughput --gateway linux-ipv4 --lab wire --no-confirm"
+
+
+def test_a_rate_is_checked_once_between_the_command_line_and_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[str] = []
+    check = Input.checked
+
+    def counted(self: Input, value: Any) -> Any:
+        checked.append(self.name)
+        return check(self, value)
+
+    monkeypatch.setattr(Input, "checked", counted)
+    (rate_input,) = [one for one in procedures.get("throughput").own_inputs() if one.name == "connection_rate"]
+    rate = ValueType(rate_input.type).convert("5000", None, None)
+    question = ask("throughput", "nftables-nat44", {"connection_rate": rate})
+    planned = Bench(question.cell).plan(question.metric, question.settings)
+    assert (rate, planned.settings.parameters()["connection_rate"], planned.chosen) == (
+        5000,
+        5000,
+        {"connection_rate": 5000},
+    )
+    assert checked.count("connection_rate") == 1
 
 
 def test_the_command_of_a_result_decides_nothing() -> None:

@@ -20,7 +20,7 @@ from natgauge.errors import UsageError
 from natgauge.gateways.recipe import available, load
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host import cpus
-from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
+from natgauge.host.cpus import as_if, check_cpus, idlest_core, usable_cpus
 from natgauge.inputs.cores import format_cores, parse_cores
 from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import TrafficOptions
@@ -367,6 +367,24 @@ def test_a_kept_lab_is_used_where_nothing_else_is_asked_for() -> None:
     assert lab._adopts
     assert lab.hosts == 9
     assert not netns.plan("other", netns.NetnsOptions(), IPV4)._adopts
+
+
+def test_the_cores_of_a_real_server_are_those_that_are_left_or_named() -> None:
+    def cpus(**asked: object) -> str:
+        lab = NetnsLab("planned", initiator_family="ipv4", responder_family="ipv4", **asked)  # type: ignore[arg-type]
+        assert lab.server is not None
+        return lab.server.environment["NG_CPUS"]
+
+    with as_if(4):
+        assert cpus(placement="isolated", sender_cpus=[0], device_cpus=[1]) == "2,3"
+        assert cpus(placement="isolated", sender_cpus=[0], device_cpus=[1, 2], server_cpus=[2]) == "2"
+        assert cpus(placement="isolated") == ""
+        assert cpus() == "1,2,3"
+
+
+def test_a_lab_has_room_for_all_hosts_of_both_networks_as_neighbours() -> None:
+    lab: Any = Bench(ask("connection-rate", "nftables-nat44", {"addresses": "draft"}).cell).lab
+    assert lab.hosts == 2 * 65_533
 
 
 @pytest.mark.usefixtures("kept")

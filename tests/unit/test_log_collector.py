@@ -6,36 +6,56 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.plans import OneTrial, PlanOfTrial
+from tests.unit.counted import change_trial
+from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
+from tests.unit.made_logs import START, entry, record
 from tests.unit.test_comparison_requests import counts
-from tests.unit.test_log_join import START, entry
+from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
+from tests.unit.test_verdicts import CLEAN
 
-from natgauge.errors import HostError, OverrunError, UsageError
+from natgauge.agreement.generated import TrialRequest, TrialResult
+from natgauge.errors import BrokenError, HostError, NatgaugeError, OverrunError, UsageError
 from natgauge.gateways.ipfix_lines import RECORD, IpfixLines
 from natgauge.gateways.logging_ways import LoggingWay
 from natgauge.gateways.recipe import load
+from natgauge.host.cpus import as_if
+from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.common.device import NamespaceDevice
+from natgauge.labs.contract import CommandResult
 from natgauge.log_counts import LogCounts
 from natgauge.notes import Note
 from natgauge.paired.ratios import PairedRatios, Seat, Seating
 from natgauge.paired.rounds import RoundSums, VoidRounds, disturbance_notes
 from natgauge.paired.slices import RoundPlan, TimedRound
+from natgauge.procedures.kit.result.device_figures import with_device_figures
+from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.setup import log_collector
 from natgauge.setup.log_collector import Collector, planned
-from natgauge.trial import rounds
-from natgauge.trial.connection_log import ConnectionLog
+from natgauge.setup.setup import Setup
+from natgauge.setup.traffic import make_plan
+from natgauge.trial import connection_log, rounds
+from natgauge.trial.connection_log import ConnectionLog, LogFile
 from natgauge.trial.controls import CommandRetries
+from natgauge.trial.lab_measurer import MOST_SILENT, LabMeasurer
 from natgauge.trial.log_join import join, listed
+from natgauge.trial.question import ask
 from natgauge.trial.rounds import TimedGateway, perform
+from natgauge.trials import Phase2Plan
+from natgauge.verdicts import Limits, judge
+from natgauge.words import Verdict
 
 #: Elements of RFC 8158 table 2, and their octets.
 TIME, EVENT, PROTOCOL, SOURCE, OUTSIDE, PORT, OUTSIDE_PORT = (
@@ -215,6 +235,17 @@ def test_a_block_may_name_its_number_of_ports_in_the_place_of_the_last_one() -> 
     found = lines(message(template(numbered), data(numbered, block, with_gaps)))
     assert "first_port=1024 last_port=1151" in found[0]
     assert joined([entry(0)], found).unparsed == 1
+
+
+def test_a_sent_record_may_name_the_destinations_address_alone() -> None:
+    known = [entry(number, port=5000 + number, seen=1024 + number, remote=9) for number in range(3)]
+    lines = [
+        f"{START} source=10.0.0.2 source_port={5000 + number} destination=198.19.0.2 outside=198.19.0.1 "
+        f"outside_port={1024 + number}"
+        for number in range(3)
+    ]
+    counts = joined(known, lines)
+    assert (counts.records, counts.wrong, counts.lost) == (3, 0, 0)
 
 
 def test_ipv6_addresses_are_read() -> None:
@@ -585,3 +616,229 @@ def test_dropped_records_of_a_log_in_slices_are_a_doubt_and_a_log_that_dropped_n
     ]  # fmt: skip
     assert noted({}) == []
     golden([*some, *none])
+
+
+# Trials of a gateway whose records come to a collector
+
+
+class Clock:
+    """Time that passes only while a log sleeps, with what comes later."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._due: list[tuple[float, Callable[[], None]]] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        come, self._due = (
+            [do for at, do in self._due if at <= self.now],
+            [one for one in self._due if one[0] > self.now],
+        )
+        for do in come:
+            do()
+
+    def later(self, seconds: float, do: Callable[[], None]) -> None:
+        self._due.append((self.now + seconds, do))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    own = Clock()
+    monkeypatch.setattr(connection_log, "time", own)
+    return own
+
+
+@dataclass
+class LogDevice:
+    """Runs snippets in a folder of this machine."""
+
+    folder: Path
+    here: bool = True
+    ran: list[str] = field(default_factory=list)
+
+    @property
+    def machine(self) -> Any:
+        return SimpleNamespace(has_tester_files=self.here)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"NG_WORK": str(self.folder)}
+
+    def run(self, snippet: str, **_others: object) -> CommandResult:
+        self.ran.append(snippet)
+        made = subprocess.run(
+            ["/bin/sh", "-euc", snippet], env={"PATH": "/usr/bin:/bin", **self.environment}, capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+        return CommandResult(made.returncode, made.stdout, made.stderr, 0.0)
+
+
+@dataclass
+class LoggingEngine(FakeEngine):
+    """Writes the list of connections, while the device logs them through `filtered`."""
+
+    log: Path = Path()
+    filtered: Callable[[list[str]], list[str]] = list
+
+    def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
+        if request.connections_file is not None:
+            entries = [entry(number) for number in range(request.connections)]
+            Path(request.connections_file).write_bytes(b"".join(entries))
+        lines = self.filtered([record(number) for number in range(request.connections)])
+        with self.log.open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+        return super().__call__(request, *others)
+
+
+#: The way in which devices of Linux print events of connections.
+EVENTS = load("nftables-nat44").logging["conntrack-events"]
+#: Seconds, in place of whole ones.
+QUIET = 0.4
+
+
+@pytest.fixture
+def logging(tmp_path: Path, clock: Clock) -> Callable[..., LabMeasurer]:
+    def made(filtered: Callable[[list[str]], list[str]] = list, *, here: bool = True, tolerance: float = 0.0) -> Any:
+        (tmp_path / EVENTS.records).write_text("a line of an earlier trial\n")
+        engine = LoggingEngine(log=tmp_path / EVENTS.records, filtered=filtered)
+        device: Any = LogDevice(tmp_path, here)
+        table: Any = FakeTable(engine)
+        way = EVENTS.model_copy(update={"quiet_seconds": QUIET})
+        log = ConnectionLog(device, "conntrack-events", way, 2.0, tolerance, sleep=clock.sleep)
+        traffic = make_plan(TrafficOptions(connections=200), AROUND)
+        return LabMeasurer(
+            place=FakeLab(), device=table, traffic=traffic, settings=SETTINGS, recorder=Recorder(),
+            runner=engine, log=log,
+        )  # fmt: skip
+
+    return made
+
+
+TRIAL = PlanOfTrial(200, 1000.0)
+
+
+@dataclass
+class Unread:
+    """A collector whose records nobody can read."""
+
+    error: NatgaugeError
+
+    def empty(self) -> None: ...
+
+    def size(self) -> int:
+        return 0
+
+    def text(self) -> str:
+        """Refuse, as a collector does that ended or dropped messages."""
+        raise self.error
+
+    def confirm_unhindered(self) -> None: ...
+
+
+OVERRUN = "logging ipfix: natgauge's own socket dropped 7 messages"
+
+
+def unread(measurer: LabMeasurer, error: NatgaugeError) -> LabMeasurer:
+    assert measurer.log is not None
+    measurer.log.collector = Unread(error)
+    return measurer
+
+
+def test_a_log_that_is_lost_for_good_ends_the_search_with_its_own_error(logging: Callable[..., LabMeasurer]) -> None:
+    measurer = unread(logging(), BrokenError("logging ipfix: natgauge's own collector ended"))
+    for _ in range(MOST_SILENT - 1):
+        assert measurer.measure(TRIAL).limited_by == "host"
+    with pytest.raises(BrokenError, match=r"^in 5 trials in a row the log was not compared; the last one: logging "):
+        measurer.measure(TRIAL)
+
+
+def test_a_rate_that_natgauges_own_collector_cannot_follow_is_too_fast_for_the_tester(
+    logging: Callable[..., LabMeasurer],
+) -> None:
+    """Five such trials ended a search with the advice to look at the gateway's controls."""
+    measurer = unread(logging(), OverrunError(OVERRUN))
+    for _ in range(MOST_SILENT + 1):
+        trial = measurer.measure(TRIAL)
+        assert (trial.verdict, trial.limited_by, trial.reason) == (Verdict.INVALID, "tester", OVERRUN)
+        assert trial.readings.device_error == ""
+
+
+class Hindered(LogFile):
+    """A log whose writer had to wait for natgauge."""
+
+    def confirm_unhindered(self) -> None:
+        """Refuse, as a collector does whose socket was full."""
+        raise OverrunError(OVERRUN)
+
+
+def test_records_that_are_missing_where_the_writer_waited_for_natgauge_are_no_verdict_on_the_device(
+    logging: Callable[..., LabMeasurer],
+) -> None:
+    """Seen: FAIL, limited by the log, for what natgauge's own thread was too slow to take."""
+
+    def hindered(measurer: LabMeasurer) -> LabMeasurer:
+        assert measurer.log is not None
+        measurer.log.collector = Hindered(measurer.log.device, "nfct-syslog", EVENTS.records)
+        return measurer
+
+    trial = hindered(logging(lambda lines: lines[1:])).measure(TRIAL)
+    assert (trial.verdict, trial.limited_by, trial.reason) == (Verdict.INVALID, "tester", OVERRUN)
+    assert hindered(logging()).measure(TRIAL).verdict is Verdict.PASS
+    assert hindered(logging(lambda lines: lines[1:], tolerance=0.01)).measure(TRIAL).verdict is Verdict.PASS
+
+
+def test_a_log_that_was_not_compared_leaves_all_periods(logging: Callable[..., LabMeasurer]) -> None:
+    """Hours of periods ended without a result, because the log was read after the last of them."""
+    plan = PlanOfTrial(200, 1000.0, Phase2Plan(100.0, 100.0, 0.1, periods=3))
+    periods = unread(logging(), OverrunError(OVERRUN)).periods(plan, lambda _: True)
+    assert [period.outcome.verdict for period in periods] == [Verdict.PASS, Verdict.PASS, Verdict.INVALID]
+    assert periods[-1].outcome.reason == OVERRUN
+
+
+def test_trials_of_more_connections_than_are_compared_are_refused(
+    logging: Callable[..., LabMeasurer], golden: Golden
+) -> None:
+    measurer = logging()
+    with pytest.raises(UsageError) as refused:
+        measurer.measure(PlanOfTrial(5_000_000, 1e6))
+    assert refused.value.at == "connections"
+    golden(str(refused.value))
+
+
+def verdict(log: LogCounts, tolerance: float = 0.0, **others: Any) -> OneTrial:
+    return judge(change_trial(CLEAN, log=log, placement="shared", **others), Limits(log_tolerance=tolerance))
+
+
+LACKING = LogCounts(connections=100_000, records=99_000, octets=12_000_000, lost=1000)
+
+
+def figures_of(trials: Mapping[float, LogCounts]) -> Mapping[str, float]:
+    """Figures of a search that ended at 500, of the logs of its trials by their loads."""
+    attempts = tuple(Attempt(load, short=False, outcome=verdict(log, 0.001)) for load, log in trials.items())
+    repetition = Measurement(value=500.0, upper=800.0, limited_by="log", trials={}, attempts=attempts)
+    return with_device_figures(repetition).figures
+
+
+def test_a_lucky_trial_above_the_answer_decides_no_figure() -> None:
+    answer, lucky = (replace(LACKING, records=100_000, lost=0, wrong=wrong) for wrong in (3, 0))
+    assert figures_of({500.0: answer, 800.0: LACKING, 900.0: lucky})["log_wrong"] == 3
+
+
+@pytest.mark.parametrize(("placement", "cpus"), [("shared", "0,1,2,3"), ("isolated", None)])
+def test_what_writes_a_log_keeps_off_the_core_of_a_sender_where_the_device_has_that(
+    placement: str, cpus: str | None
+) -> None:
+    played: list[Any] = []
+
+    def play(recipe: Any, *_: object) -> Any:
+        played.append(recipe)
+
+    choices = {"logging": "conntrack-events", "placement": placement, "connections": 1000}
+    with as_if(4):
+        setup = Setup(ask("connection-rate", "nftables-nat44", choices).cell, play=play)
+        setup._gateways()
+    assert [recipe.environment.get("NG_LOG_CPUS") for recipe in played] == [cpus]
+    assert setup.lab.placement == placement

@@ -3,75 +3,106 @@
 
 from __future__ import annotations
 
-import ipaddress
-from dataclasses import replace
-from operator import attrgetter
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.simulated_lab import NAT44, simulated
 from tests.unit.golden import Golden
 
-from natgauge.cli.generator import ValueType
+import natgauge
 from natgauge.errors import UsageError
-from natgauge.inputs.input import Input
-from natgauge.inputs.question import TrafficOptions
-from natgauge.labs.contract import Addresses, Link
-from natgauge.procedures import get
-from natgauge.setup.traffic import AddressPlan, Range, make_plan
-from natgauge.setup.traffic.ranges import parse_ports
-from natgauge.trial.bench import Bench
-from natgauge.trial.planned import Planned
-from natgauge.trial.question import ask
-from natgauge.trial.requests import traffic_frame
-from natgauge.words import DEFAULT_CONNECTIONS, MAXIMUM_CONNECTIONS
+
+MAXIMUM_CONNECTIONS = 2**31
 
 
-def link(network: str, device: str, tester: str) -> Link:
-    return Link(ipaddress.ip_network(network), ipaddress.ip_address(device), ipaddress.ip_address(tester))
+@dataclass(frozen=True, slots=True)
+class Around:
+    """A gateway, and what its lab knows of the traffic.
+
+    Attributes:
+        ground: of the lab, as of `Simulation`.
+    """
+
+    kind: str = "nat44"
+    families: tuple[str, str] = ("ipv4", "ipv4")
+    source: str = "translated"
+    mapping: str = ""
+    ground: Mapping[str, int | str] = field(default_factory=lambda: {"pool": "198.19.0.1"})
+
+    def recipe(self, folder: Path) -> Path:
+        text = NAT44.read_text().replace('"nat44"', f'"{self.kind}"').replace('"translated"', f'"{self.source}"')
+        for side, family in zip(("initiator", "responder"), self.families, strict=True):
+            text = text.replace(f'{side}_family = "ipv4"', f'{side}_family = "{family}"')
+        limits = "[limits]\ntakes_vlans = true\n\n[verbs]"
+        if self.mapping:
+            limits = limits.replace("\n\n", f'\nmapping = "{self.mapping}"\npool_ports = [1024, 65535]\n\n')
+        text = text.replace('["udp", "tcp"]', '["udp", "icmp", "tcp"]').replace("[verbs]", limits)
+        file = folder / NAT44.name
+        file.write_text(text)
+        return file
 
 
-def pool(first: str, last: str | None = None) -> Addresses:
-    return Addresses(ipaddress.ip_address(first), ipaddress.ip_address(last or first))
+SOME = Around()
+NAT64 = Around("nat64", ("ipv6", "ipv4"))
+SIIT = Around("siit", ("ipv6", "ipv4"), "mapped", ground={"mapped": "198.18.0.2-198.18.2.4"})
+ROUTED = Around("routing", source="unchanged", ground={})
+ROUTED6 = Around("routing", ("ipv6", "ipv6"), "unchanged", ground={})
+NARROW, WIDE = (Around("routing", source="unchanged", ground={"mtu": mtu}) for mtu in (1500, 9000))
+NO_REUSE = Around(mapping="endpoint-independent")
 
 
-INSIDE4 = link("10.0.0.0/16", "10.0.0.1", "10.0.0.2")
-OUTSIDE4 = link("198.19.0.0/16", "198.19.0.1", "198.19.0.2")
-INSIDE6 = link("2001:2::/64", "2001:2::1", "2001:2::2")
-NAT44 = AddressPlan(INSIDE4, OUTSIDE4, pool=pool("198.19.0.1"), mtu=3498)
-NAT64 = AddressPlan(
-    INSIDE6, OUTSIDE4, prefix=ipaddress.IPv6Network("2001:2:0:1::/96"), pool=pool("198.19.0.1"), mtu=3498
-)
-SIIT = replace(NAT64, translated=False, pool=None, mapped=pool("198.18.0.2", "198.18.2.4"))
+def measured(around: Around, asked: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The result, and what its first trial asks of the engine."""
+    with tempfile.TemporaryDirectory() as folder, simulated() as simulation:
+        simulation.ground = around.ground
+        recipe, choices = around.recipe(Path(folder)), {"repeat": 1, "error": "50%", "seed": 1, **asked}
+        found = natgauge.measure("connection-rate", recipe, lab="simulated", results=folder, **choices)
+        lines = (found.folder / "trials.jsonl").read_text().splitlines()
+        return found.document(), json.loads(lines[0])["request"]
 
 
-def refusal(options: TrafficOptions, around: AddressPlan = NAT44) -> str:
+def _flat(request: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Everything by its whole name, and ranges as users write them."""
+    for name, one in request.items():
+        if isinstance(one, dict) and {"first", "last"} <= set(one):
+            yield before + name, f"{one['first']}-{one['last']}" if one["first"] != one["last"] else str(one["first"])
+        elif isinstance(one, dict):
+            yield from _flat(one, f"{before}{name}.")
+        else:
+            yield before + name, one
+
+
+def refusal(around: Around, asked: Mapping[str, Any]) -> str:
     with pytest.raises(UsageError) as caught:
-        make_plan(options, around)
+        measured(around, asked)
     message = str(caught.value)
     assert "\n" not in message
     return message
 
 
-ROUTED6 = AddressPlan(INSIDE6, link("2001:2:0:8000::/64", "2001:2:0:8000::1", "2001:2:0:8000::2"), mtu=3498)
-NARROW, WIDE = AddressPlan(INSIDE4, OUTSIDE4, mtu=1500), AddressPlan(INSIDE4, OUTSIDE4, mtu=9000)
 TWO_SOURCES = {"source_addresses": "10.0.0.2-10.0.0.3", "destination_ports": "1"}
-#: What is asked for, the networks around it, and what is planned.
-PLANNED: list[tuple[dict[str, Any], AddressPlan, dict[str, Any]]] = [
+#: What is asked for, the gateway, and what is asked of the engine; None = nothing.
+PLANNED: list[tuple[dict[str, Any], Around, dict[str, Any]]] = [
     # A number alone takes wide source ports, and as few destination ports as needed.
     (
         {"connections": 100_000},
-        NAT44,
+        SOME,
         {
-            "source_ports": Range(1024, 65535),
-            "destination_ports": Range(1, 2),
+            "initiator.source_ports": "1024-65535",
+            "initiator.destination_ports": "1-2",
             "connections": 100_000,
-            "source_addresses": "10.0.0.2",
-            "responder_addresses": "198.19.0.2",
+            "initiator.source_addresses": "10.0.0.2",
+            "responder.addresses": "198.19.0.2",
         },
     ),
-    ({}, NAT44, {"connections": DEFAULT_CONNECTIONS}),
+    ({}, SOME, {"connections": 100_000}),
     # Ranges alone use the whole space, and source ports alone go to one destination port.
     (
         {
@@ -80,88 +111,87 @@ PLANNED: list[tuple[dict[str, Any], AddressPlan, dict[str, Any]]] = [
             "source_addresses": "10.0.0.2-10.0.0.5",
             "destination_addresses": "198.19.0.2-198.19.0.4",
         },
-        NAT44,
+        SOME,
         {"connections": 1000 * 2 * 4 * 3},
     ),
-    ({"source_ports": "2000-2999"}, NAT44, {"connections": 1000, "destination_ports": Range(1, 1)}),
+    ({"source_ports": "2000-2999"}, SOME, {"connections": 1000, "initiator.destination_ports": "1"}),
+    # A single port is a range of one.
+    ({"source_ports": " 53 ", "destination_ports": "7-9"}, SOME, {"connections": 3, "initiator.source_ports": "53"}),
     # An initiator behind NAT64 writes the responder inside the prefix.
     (
         {"destination_addresses": "198.19.0.2-198.19.0.9"},
         NAT64,
         {
-            "destination_addresses": "2001:2:0:1::c613:2-2001:2:0:1::c613:9",
-            "responder_addresses": "198.19.0.2-198.19.0.9",
+            "initiator.destination_addresses": "2001:2:0:1::c613:2-2001:2:0:1::c613:9",
+            "responder.addresses": "198.19.0.2-198.19.0.9",
         },
     ),
     # One behind a stateless translator has an address outside for each of its own.
-    ({"source_addresses": "2001:2::2-2001:2::104"}, SIIT, {"mapped_addresses": "198.18.0.2-198.18.1.4"}),
-    ({}, SIIT, {"mapped_addresses": "198.18.0.2"}),
-    ({}, NAT64, {"mapped_addresses": None, "frame_size": 84}),
+    ({"source_addresses": "2001:2::2-2001:2::104"}, SIIT, {"translation.pool": "198.18.0.2-198.18.1.4"}),
+    ({}, SIIT, {"translation.pool": "198.18.0.2"}),
+    ({}, NAT64, {"translation.pool": "198.19.0.1", "frame.size": 84}),
     # Equal mixes are one mix, and each direction may have its own.
     (
         {"frame_sizes": "1518:2, 64:14,594:8"},
-        NAT44,
-        {"frames.frame_sizes": "64:7,594:4,1518:1", "frames.down_frame_sizes": None, "frame_size": 64},
+        SOME,
+        {"frame.frame_sizes": "64:7,594:4,1518:1", "frame.down_frame_sizes": None, "frame.size": 64},
     ),
     (
         {"frame_size": 100, "down_frame_sizes": "594:1"},
-        NAT44,
-        {"frames.frame_sizes": "100:1", "frames.down_frame_sizes": "594:1"},
+        SOME,
+        {"frame.frame_sizes": "100:1", "frame.down_frame_sizes": "594:1"},
     ),
     # Tags are part of the size, and the least frame is longer by them.
     (
         {"initiator_vlan": "9.100", "responder_vlan": "7"},
-        NAT44,
-        {"frame_size": 72, "tag_octets": {"initiator": 8, "responder": 4}},
+        SOME,
+        {"frame.size": 72, "frame.initiator_vlan": "9.100", "frame.responder_vlan": "7"},
     ),
-    ({"responder_vlan": "7", "frame_side": "responder"}, NAT44, {"frame_size": 68}),
+    ({"responder_vlan": "7", "frame_side": "responder"}, SOME, {"frame.size": 68}),
     (
         {"connections": 1000, "initiator_vlan": "4090+", "source_addresses": "10.0.0.2-10.0.0.6"},
-        NAT44,
-        {"frame_size": 68},
+        SOME,
+        {"frame.size": 68},
     ),
     # A port takes one tag more than its MTU says.
     *(
-        ({"frame_size": largest, "initiator_vlan": vlan}, NARROW, {"frame_size": largest})
+        ({"frame_size": largest, "initiator_vlan": vlan}, NARROW, {"frame.size": largest})
         for vlan, largest in ((None, 1518), ("100", 1522), ("9.100", 1522))
     ),
-    ({"frame_size": 3412}, WIDE, {"frame_size": 3412}),
-    ({}, ROUTED6, {"frame_size": 84}),
-    ({"frame_size": 64, "frame_side": "responder"}, NAT64, {"frame_size": 64}),
+    ({"frame_size": 3412}, WIDE, {"frame.size": 3412}),
+    ({}, ROUTED6, {"frame.size": 84}),
+    ({"frame_size": 64, "frame_side": "responder"}, NAT64, {"frame.size": 64}),
     # Nobody asked for all four tuples: those that the outside ports hold. Half of them were silently left out.
-    (TWO_SOURCES, NAT44, {"connections": 64_512}),
-    (TWO_SOURCES, AddressPlan(INSIDE4, OUTSIDE4, translated=False), {"connections": 129_024}),
+    (TWO_SOURCES, SOME, {"connections": 64_512}),
+    (TWO_SOURCES, ROUTED, {"connections": 129_024}),
     # Echo requests have identifiers in place of source ports, and one sequence number.
     (
         {"transport": "icmp"},
-        NAT44,
-        {"connections": 64_512, "source_ports.count": 64_512, "destination_ports.count": 1},
+        SOME,
+        {"connections": 64_512, "initiator.source_ports": "1024-65535", "initiator.destination_ports": "1"},
     ),
-    ({"transport": "tcp"}, NAT44, {"connections": 100_000, "frame_size": 88}),
+    ({"transport": "tcp"}, SOME, {"connections": 100_000, "frame.size": 88}),
 ]
 
 
 @pytest.mark.parametrize(("asked", "around", "planned"), PLANNED)
-def test_what_is_asked_for_becomes(asked: dict[str, Any], around: AddressPlan, planned: dict[str, Any]) -> None:
-    plan = make_plan(TrafficOptions(**asked), around)
-    found = {name: attrgetter(name)(plan) for name in planned}
-    assert {name: str(one) if name.endswith("_addresses") and one else one for name, one in found.items()} == planned
-    transport = asked.get("transport", "udp")
-    assert traffic_frame(plan, ("ipv4", "ipv4")).transport == transport
+def test_what_is_asked_for_becomes(asked: dict[str, Any], around: Around, planned: dict[str, Any]) -> None:
+    request = dict(_flat(measured(around, asked)[1]))
+    planned = {**planned, "frame.transport": asked.get("transport", "udp")}
+    assert {name: request.get(name) for name in planned} == planned
 
 
 def test_the_mean_of_a_mix_is_that_of_its_frames() -> None:
-    assert make_plan(TrafficOptions(frame_sizes="64:7,594:4,1518:1"), NAT44).mixes["down"].mean == pytest.approx(
-        361.83333
-    )
+    traffic = measured(SOME, {"frame_sizes": "64:7,594:4,1518:1"})[0]["parameters"]["traffic"]
+    assert traffic["mean_frame_octets"]["down"]["responder"] == pytest.approx(361.83333)
 
 
-REFUSED: list[tuple[dict[str, Any], AddressPlan]] = [
+REFUSED: list[tuple[dict[str, Any], Around]] = [
     # Source addresses that a stateless translator does not map.
     *(({"source_addresses": text}, SIIT) for text in ("2001:2::3-2001:2::9", "2001:2::2-2001:2::206", "2001:2::ff")),
     # Mixes in another form, and with more sizes or weights than the engine takes.
     *(
-        ({"frame_sizes": text}, NAT44)
+        ({"frame_sizes": text}, SOME)
         for text in (
             *("", "64", "64,594", "64=7", "64:7;594:4", "x:1", "64:1.5", "64:-1"),
             *("64:0,594:1", "64:7,594:4,64:1", "64:1001,594:1", ",".join(f"{64 + at}:1" for at in range(9))),
@@ -170,13 +200,13 @@ REFUSED: list[tuple[dict[str, Any], AddressPlan]] = [
     ({"frame_sizes": "64:7,3400:1", "frame_side": "responder"}, NAT64),
     # VLANs that no frame has.
     *(
-        ({"initiator_vlan": text}, NAT44)
+        ({"initiator_vlan": text}, SOME)
         for text in ("", "0", "4095", "x", "1.2.3", "1.", "+", "1 ", "-1", "0.5", "9.4095")
     ),
-    ({"responder_vlan": "9+"}, NAT44),
-    ({"initiator_vlan": "4090+", "source_addresses": "10.0.0.2-10.0.0.7"}, NAT44),
-    ({"initiator_vlan": "9.100", "frame_size": 71}, NAT44),
-    ({"responder_vlan": "9.100", "frame_size": 3405}, NAT44),
+    ({"responder_vlan": "9+"}, SOME),
+    ({"initiator_vlan": "4090+", "source_addresses": "10.0.0.2-10.0.0.7"}, SOME),
+    ({"initiator_vlan": "9.100", "frame_size": 71}, SOME),
+    ({"responder_vlan": "9.100", "frame_size": 3405}, SOME),
     # Frames that are too large for one side, or too small.
     *(
         ({"frame_size": largest + 1, "initiator_vlan": vlan}, NARROW)
@@ -187,24 +217,24 @@ REFUSED: list[tuple[dict[str, Any], AddressPlan]] = [
     ({"frame_size": 83}, ROUTED6),
     ({"frame_size": 3400, "frame_side": "responder"}, NAT64),
     # More four tuples than the outside address has ports; more destination ports help only where a port serves several.
-    ({**TWO_SOURCES, "connections": 129_024}, NAT44),
-    ({**TWO_SOURCES, "connections": 100_000}, NAT44),
-    ({**TWO_SOURCES, "connections": 100_000}, replace(NAT44, reuses_ports=False)),
-    ({"transport": "icmp", "destination_ports": "1-2"}, NAT44),
-    ({"transport": "icmp", "connections": 64_513}, NAT44),
+    ({**TWO_SOURCES, "connections": 129_024}, SOME),
+    ({**TWO_SOURCES, "connections": 100_000}, SOME),
+    ({**TWO_SOURCES, "connections": 100_000}, NO_REUSE),
+    ({"transport": "icmp", "destination_ports": "1-2"}, SOME),
+    ({"transport": "icmp", "connections": 64_513}, SOME),
     # TCP frames have a longer header, and each four tuple is opened once.
-    ({"transport": "tcp", "frame_size": 87}, NAT44),
-    ({"transport": "tcp", "order": "with-replacement"}, NAT44),
+    ({"transport": "tcp", "frame_size": 87}, SOME),
+    ({"transport": "tcp", "order": "with-replacement"}, SOME),
     # A space beyond the largest number needs a number.
-    ({"destination_ports": "1-65535"}, NAT44),
+    ({"destination_ports": "1-65535"}, SOME),
 ]
 
 
 @pytest.mark.parametrize(("asked", "around"), REFUSED)
 def test_what_no_frame_or_address_can_have_is_refused_in_one_line(
-    asked: dict[str, Any], around: AddressPlan, golden: Golden
+    asked: dict[str, Any], around: Around, golden: Golden
 ) -> None:
-    golden(refusal(TrafficOptions(**asked), around))
+    golden(refusal(around, asked))
 
 
 @pytest.mark.parametrize(
@@ -213,52 +243,21 @@ def test_what_no_frame_or_address_can_have_is_refused_in_one_line(
 @pytest.mark.parametrize("outside", ["198.19.0.10", "198.19.0.13"])
 def test_hosts_that_share_outside_addresses_leave_half_of_their_ports_free(hosts: dict[str, Any], outside: str) -> None:
     """Seen: 300,000 connections of 5,000 subscribers filled 93 % of the ports, and were lost at every rate."""
-    around = replace(NAT44, pool=pool("198.19.0.10", outside))
-    plan = make_plan(TrafficOptions(connections=300_000, **hosts), around)
-    assert around.pool is not None
-    free = around.pool.count * 64_512 * plan.destination_ports.count / plan.connections
+    around = replace(SOME, ground={"pool": f"198.19.0.10-{outside}"})
+    request = dict(_flat(measured(around, {"connections": 300_000, **hosts})[1]))
+    addresses = {"198.19.0.10": 1, "198.19.0.13": 4}[outside]
+    last = int(request["initiator.destination_ports"].rpartition("-")[2])
+    free = addresses * 64_512 * last / request["connections"]
     assert 2 <= free < 3, "but no more than that"
 
 
 @given(st.integers(min_value=1, max_value=MAXIMUM_CONNECTIONS))
+@settings(max_examples=20, deadline=None)
 def test_a_number_alone_always_fits_and_wastes_less_than_one_destination_port(connections: int) -> None:
-    plan = make_plan(TrafficOptions(connections=connections), NAT44)
-    assert plan.connections == connections <= plan.space < connections + 64512
-
-
-@pytest.mark.parametrize(("transport", "files"), [("udp", "udp_timeout"), ("icmp", "icmp"), ("tcp", "tcp_timeout")])
-def test_each_transport_has_time_outs_of_its_own(transport: str, files: str) -> None:
-    for gateway in ("nftables-nat44", "464xlat-tayga"):
-        recipe = Bench(ask("throughput", gateway, {"transport": transport, "connections": 100}).cell).recipe
-        for one in (recipe, recipe.of_devices(recipe.length)[recipe.holder]):
-            assert one.knobs.udp_timeout is not None
-            assert all(f"nf_conntrack_{files}" in path for path in one.knobs.udp_timeout.paths)
-
-
-def test_a_rate_is_checked_once_between_the_command_line_and_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    checked: list[str] = []
-    check = Input.checked
-
-    def counted(self: Input, value: Any) -> Any:
-        checked.append(self.name)
-        return check(self, value)
-
-    monkeypatch.setattr(Input, "checked", counted)
-    (described,) = [one for one in get("throughput").own_inputs() if one.name == "connection_rate"]
-    rate = ValueType(described.type).convert("5000", None, None)
-    planned = planned_of("throughput", {"connection_rate": rate})
-    assert (rate, planned.settings.parameters()["connection_rate"], planned.chosen) == (
-        5000,
-        5000,
-        {"connection_rate": 5000},
+    request = dict(_flat(measured(SOME, {"connections": connections})[1]))
+    first, _, last = request["initiator.source_ports"].partition("-")
+    sources, destinations = (
+        int(last or first) - int(first) + 1,
+        int(request["initiator.destination_ports"].rpartition("-")[2]),
     )
-    assert checked.count("connection_rate") == 1
-
-
-def planned_of(metric: str, choices: dict[str, object]) -> Planned:
-    question = ask(metric, "nftables-nat44", choices)
-    return Bench(question.cell).plan(metric, question.settings)
-
-
-def test_a_single_port_is_a_range_of_one() -> None:
-    assert parse_ports("source ports", " 53 ") == Range(53, 53)
+    assert request["connections"] == connections <= sources * destinations < connections + 64_512

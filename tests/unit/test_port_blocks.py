@@ -10,30 +10,38 @@ import subprocess
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.golden import Golden
 from tests.unit.made_results import made
 from tests.unit.test_host_limits import OPENED
 from tests.unit.test_host_limits import made as trial_of
 
 from natgauge.analysis.conditions import figure_of, unlike_conditions
-from natgauge.analysis.sizing import Subscribers, sizings
+from natgauge.analysis.sizing import Subscribers, gives_blocks, sizings
 from natgauge.causes.cause import Cause
 from natgauge.causes.hops import hops_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.cli import run
 from natgauge.comparisons.request import read_gateways
 from natgauge.errors import UsageError
+from natgauge.gateways.device_settings import DeviceSettings
+from natgauge.gateways.port_sets import PortSets
 from natgauge.gateways.recipe import available, load
 from natgauge.gateways.toml_layers import BUILT_IN
+from natgauge.host import machine
 from natgauge.labs.common.links import End
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh.layout import layout
+from natgauge.measurements.prepared import parameters_of
 from natgauge.port_blocks import PortBlocks
 from natgauge.reports.sizing.answer import text
-from natgauge.trial.bench import Bench
+from natgauge.tester.highest import HighestRates
+from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.question import ask
 
 POOL = "198.19.128.0-198.19.128.3"
@@ -501,3 +509,35 @@ def test_refusals_that_a_gateway_counts_name_the_block_or_the_pool(counter: str,
     found = cause((500, 500, 0, 0), ("", "", "", ""), network_counters=network, device_faults={counter: 2000})
     assert (found.kind, found.counter) == (kind, counter)
     golden(found.words)
+
+
+@given(st.integers(0, 15), st.integers(0, 6))
+def test_sets_as_blocks_have_the_same_number_and_size(length: int, offset: int) -> None:
+    if length + offset > 16 or (not length and not offset):
+        return
+    sets = PortSets(network="198.18.0.0/16", psid_length=length, psid_offset=offset)
+    assert (sets.blocks.size, sets.blocks.per_address) == (sets.ports, sets.per_address)
+
+
+def test_gateways_that_give_blocks_or_sets_are_known_by_their_kind_or_by_what_is_recorded() -> None:
+    names = [path.stem for path in BUILT_IN.glob("*.toml")]
+    for recipe in map(load, names):
+        device = DeviceSettings(recipe.name, ("1",), 100, {})
+        if recipe.kind in ("softwire", "dns", "dns64"):
+            continue
+        bench = Bench(ask("throughput", recipe.name, {"connections": 100}).cell)
+        planned = bench.plan("throughput", {})
+        measurer: Any = SimpleNamespace(server=None)
+        ready = Ready(planned, measurer, device, HighestRates(1, 1))
+        recorded = parameters_of(bench, ready, machine.facts())
+        blocks = recorded.get("port_blocks")
+        limits, sets = recipe.limits.port_blocks, recipe.port_sets if recipe.shares_addresses else None
+        assert (blocks is not None) == (limits is not None or sets is not None), recipe.name
+        result = made([1.0], parameters=recorded.flat())
+        assert gives_blocks(result) == (blocks is not None), recipe.name
+        old = {name: value for name, value in recorded.flat().items() if name != "port_blocks"}
+        assert gives_blocks(made([1.0], parameters=old)) == (sets is not None), recipe.name
+        if limits is not None:
+            assert PortBlocks.model_validate(blocks) == limits
+        if sets is not None:
+            assert recorded.get("shared_addresses") == sets.shared_addresses

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import itertools
 from collections import Counter
 from collections.abc import Callable
@@ -14,19 +15,44 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.plans import PlanOfTrial
 from tests.unit.golden import Golden
-from tests.unit.test_plan import NAT44, NAT64, refusal
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.port_sets import PortSets
 from natgauge.gateways.recipe import load
 from natgauge.inputs.question import DeviceOptions, TrafficOptions
-from natgauge.labs.contract import Addresses
-from natgauge.setup.traffic import chosen_sets, hosts_of, make_plan, with_pool
+from natgauge.labs.contract import Addresses, Link
+from natgauge.setup.traffic import AddressPlan, chosen_sets, hosts_of, make_plan, with_pool
 from natgauge.trial.bench import Bench
 from natgauge.trial.forwarding import Missing, check_each, traffic_of
 from natgauge.trial.question import ask
 from natgauge.trial.requests import Requests, TrialConstants, pacing
 from natgauge.trial.server import refuse
+
+
+def link(network: str, device: str, tester: str) -> Link:
+    return Link(ipaddress.ip_network(network), ipaddress.ip_address(device), ipaddress.ip_address(tester))
+
+
+def pool(first: str, last: str | None = None) -> Addresses:
+    return Addresses(ipaddress.ip_address(first), ipaddress.ip_address(last or first))
+
+
+INSIDE4 = link("10.0.0.0/16", "10.0.0.1", "10.0.0.2")
+OUTSIDE4 = link("198.19.0.0/16", "198.19.0.1", "198.19.0.2")
+INSIDE6 = link("2001:2::/64", "2001:2::1", "2001:2::2")
+NAT44 = AddressPlan(INSIDE4, OUTSIDE4, pool=pool("198.19.0.1"), mtu=3498)
+NAT64 = AddressPlan(
+    INSIDE6, OUTSIDE4, prefix=ipaddress.IPv6Network("2001:2:0:1::/96"), pool=pool("198.19.0.1"), mtu=3498
+)
+
+
+def refusal(options: TrafficOptions, around: AddressPlan = NAT44) -> str:
+    with pytest.raises(UsageError) as caught:
+        make_plan(options, around)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
 
 SETS = PortSets(network="198.18.0.0/16", psid_length=6)
 MAP = replace(NAT44, port_sets=SETS, pool=None)

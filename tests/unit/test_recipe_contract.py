@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -10,22 +11,24 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import dns.zone
 import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory
 
 from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.gateways import far_side, limits
 from natgauge.gateways import gateway as driver
-from natgauge.gateways import limits
 from natgauge.gateways.chain import Chain
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.gateways.needs import refuse_absent_files
-from natgauge.gateways.recipe import VARIABLE, Recipe, available, digest, load
+from natgauge.gateways.recipe import VARIABLE, Recipe, as_played, available, digest, load
 from natgauge.gateways.recipe_model import VERBS, GatewayLimits, Knobs
 from natgauge.gateways.toml_layers import absent, digests
 from natgauge.host.settings import LocalSetting
@@ -599,6 +602,15 @@ def test_a_gateway_carries_every_transport_that_it_names_on_all_its_devices(name
     assert [recipe.carrying(transport).name for transport in recipe.transports] == [name] * len(recipe.transports)
 
 
+@pytest.mark.parametrize(("transport", "files"), [("udp", "udp_timeout"), ("icmp", "icmp"), ("tcp", "tcp_timeout")])
+def test_each_transport_has_time_outs_of_its_own(transport: str, files: str) -> None:
+    for gateway in ("nftables-nat44", "464xlat-tayga"):
+        recipe = Bench(ask("throughput", gateway, {"transport": transport, "connections": 100}).cell).recipe
+        for one in (recipe, recipe.of_devices(recipe.length)[recipe.holder]):
+            assert one.knobs.udp_timeout is not None
+            assert all(f"nf_conntrack_{files}" in path for path in one.knobs.udp_timeout.paths)
+
+
 @pytest.mark.parametrize(
     ("transport", "state", "setting", "least"),
     [
@@ -643,6 +655,15 @@ def test_the_longest_trial_is_outlived_as_far_as_the_knob_goes() -> None:
         refuse_unfit(recipe, demand, {"udp_timeout": chosen})
 
 
+def test_a_pair_has_a_bucket_and_room_for_each_of_a_connections_two_entries() -> None:
+    demand = DeviceDemand(connections=4096, phase1_seconds=1)
+    found = {"hash_size": 1024}
+    names = "nftables-nat44", "conntrackd-pair-nat44"
+    sizes = [choose(load(name), demand, DeviceOptions(), found)["hash_size"] for name in names]
+    assert sizes == [4096, 8192]
+    assert octets_needed(load("conntrackd-pair-nat44"), demand, {}, {}) == 4096 * 2 * 384
+
+
 @pytest.mark.usefixtures("machine")
 def test_the_smallest_time_out_is_the_setting_and_the_last_one_is_of_frames_both_ways() -> None:
     gateway = started("nftables-nat44", FakeDevice(answers={BOTH: said("30\n120")}), plan=replace(PLAN, as_found=True))
@@ -673,7 +694,7 @@ def test_the_time_out_before_natgauge_raised_it_is_known(
 def test_wishes_win_and_are_checked(golden: Golden) -> None:
     recipe = load("nftables-nat44")
     assert choose(recipe, PLAN, DeviceOptions(table_size=2000), {"table_size": 65536}) == {"table_size": 2000}
-    for wishes in (DeviceOptions(hash_size=12), DeviceOptions(udp_timeout=0)):
+    for wishes in (DeviceOptions(hash_size=12), DeviceOptions(udp_timeout=0), DeviceOptions(udp_timeout=604_801)):
         with golden.raises(UsageError):
             Gateway(recipe, FakeDevice(), wishes=wishes).prepare(PLAN)
     with golden.raises(UsageError):
@@ -842,6 +863,22 @@ def test_a_recipe_has_the_same_digest_wherever_it_lies_and_its_files_are_part_of
         assert list(digests(json.dumps(snippet), tmp_path)) == ["rules.nft"]
 
 
+def test_a_recipe_with_another_rule_set_is_another_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, content in (
+        ("rules.nft", "# one\n"),
+        ("mine.toml", f"{GOOD}\n[verbs]\nstop = 'nft -f \"$NG_RECIPE_FOLDER/rules.nft\"'"),
+    ):
+        (tmp_path / name).write_text(content)
+    before = load("./mine.toml")
+    assert as_played(before)["files"] == {"rules.nft": hashlib.sha256(b"# one\n").hexdigest()}
+    whole = digest(before)
+    (tmp_path / "rules.nft").write_text("# one more\n")
+    assert digest(load("./mine.toml")) != whole
+    (tmp_path / "rules.nft").unlink()
+    assert "files" not in as_played(load("./mine.toml"))
+
+
 @pytest.mark.parametrize("name", ["", "../part", "x" * 5000], ids=["empty", "path", "long"])
 def test_a_fragment_has_a_name_and_no_path(tmp_path: Path, name: str, golden: Golden) -> None:
     """A recipe finds the files of the folder `common` only."""
@@ -936,3 +973,52 @@ def test_a_folder_with_a_recipe_is_a_gateway_by_its_path_and_never_by_its_name(
         with pytest.raises(UsageError) as refused:
             load(asked)
         assert "\n" not in str(refused.value)
+
+
+# Real servers as far side.
+
+
+#: What lab and measurement give a server; a snippet may use nothing else.
+SERVER_VARIABLES = {
+    "NG_WORK", "NG_PORT", "NG_CPUS", "NG_GATEWAY_MAC", "NG_FAMILY", "NG_ADDRESSES", "NG_GATEWAY", "NG_ZONE_NAME",
+    "NG_ZONE",
+}  # fmt: skip
+SERVERS = list(far_side.available())
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_each_file_of_a_server_names_its_package_and_uses_what_it_is_given(name: str, tmp_path: Path) -> None:
+    server = far_side.load(name)
+    assert all(need.package for need in server.needs)
+    assert not server.verbs.empty
+    assert not server.verbs.count
+    snippets = [
+        *(piece for verb in ("check", "version", "start", "faults", "stop") for piece in server.verbs.pieces(verb)),
+        *(process.command for process in server.process),
+    ]
+    for snippet in snippets:
+        assert set(re.findall(r"NG_[A-Z0-9_]+", snippet)) <= SERVER_VARIABLES
+        file = tmp_path / "snippet"
+        file.write_text(f"#!/bin/sh -eu\n{snippet}\n")
+        # SC2154: variables that the lab sets. SC2086, SC2046: lists of words.
+        checked = ["shellcheck", "--exclude=SC2154,SC2086,SC2046", str(file)]
+        done = subprocess.run(checked, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+
+
+def test_the_zone_answers_any_name_with_the_testers_own_addresses() -> None:
+    zone = dns.zone.from_text(far_side.zone(), origin=f"{far_side.ZONE_NAME}.", relativize=False)
+    engine = (ROOT / "engine" / "src" / "dns.rs").read_text()
+    assert f'ZONE: &str = "{far_side.ZONE_NAME}"' in engine
+    parents = re.search(r'PARENTS: \[&str; 2\] = \["(\w+)", "(\w+)"\]', engine)
+    assert parents is not None
+    for parent in parents.groups():
+        name = f"*.{parent}.{far_side.ZONE_NAME}."
+        answers = {str(record) for kind in ("A", "AAAA") for record in zone.find_rdataset(name, kind)}
+        assert answers == {"198.18.0.53", "2001:2::53"}
+    of_dns64 = dns.zone.from_text(far_side.zone(with_aaaa=False), origin=f"{far_side.ZONE_NAME}.", relativize=False)
+    names = [f"*.{parent}.{far_side.ZONE_NAME}." for parent in parents.groups()]
+    assert [of_dns64.get_rdataset(name, "AAAA") is not None for name in names] == [False, True]
+    octets = re.search(r"ADDRESS6: \[u8; 16\] = \[(.*)\]", engine)
+    assert octets is not None
+    assert bytes(int(one, 0) for one in octets[1].split(", ")) == ip_address(far_side.ADDRESS6).packed

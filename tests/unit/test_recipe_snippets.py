@@ -3,22 +3,23 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from contextlib import redirect_stdout
+from functools import cache
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
-from natgauge.errors import UsageError
-from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_unfit
-from natgauge.gateways.recipe import Recipe, load
-from natgauge.inputs.cores import parse_cores
-from natgauge.inputs.question import DeviceOptions
-from natgauge.words import Transport
+from natgauge.cli import run
 
+#: All that `natgauge gateways show --json` says of a recipe.
+Recipe: TypeAlias = Mapping[str, Any]
 #: What the lab gives to a device's snippets, as far as those below need it.
 LAB = {
     "NG_NAME": f"unit-tests-{os.getpid()}",
@@ -76,6 +77,14 @@ large-receive-offload: off [fixed]
 CALLED = '#!/bin/sh\necho "${0##*/} $*" >> "$NG_WORK/calls"\n'
 
 
+@cache
+def load(name: str) -> Recipe:
+    with redirect_stdout(io.StringIO()) as shown:
+        assert run(["gateways", "show", name, "--json"]) == 0
+    recipe: Recipe = json.loads(shown.getvalue())
+    return recipe
+
+
 class Place:
     """A device's private directory, and programs in front of those of this machine."""
 
@@ -100,7 +109,7 @@ class Place:
         """Run a snippet as a device does; what it printed."""
         environment = {
             "PATH": f"{self.programs}:{os.environ['PATH']}", "NG_WORK": str(self.work), "LC_ALL": "C", **LAB,
-            **recipe.environment, **(variables or {}),
+            **recipe["environment"], **(variables or {}),
         }  # fmt: skip
         done = subprocess.run(
             ["sh", "-eu", "-c", snippet], env=environment, cwd=self.work, text=True, capture_output=True, check=False
@@ -109,7 +118,7 @@ class Place:
         return done.stdout
 
     def start(self, recipe: Recipe) -> None:
-        for snippet in recipe.verbs.pieces("start"):
+        for snippet in recipe["verbs"]["start"]:
             self.run(recipe, snippet)
 
     def calls(self) -> list[str]:
@@ -125,8 +134,8 @@ def place(tmp_path: Path) -> Place:
 
 def piece(recipe: Recipe, verb: str, part: str) -> str:
     """The one piece of a verb that has this text."""
-    (found,) = [text for text in recipe.verbs.pieces(verb) if part in text]
-    return found
+    (found,) = [text for text in recipe["verbs"][verb] if part in text]
+    return str(found)
 
 
 # What a device of another machine has again afterwards.
@@ -155,7 +164,7 @@ def test_off_loads_are_after_the_stop_what_they_were_before_the_first_start(name
 
 
 def test_a_tunnel_that_was_left_behind_is_made_again_and_is_no_reason_for_another_kind(place: Place) -> None:
-    recipe = load("ds-lite").chain[0].recipe
+    recipe = load("ds-lite")["chain"][0]["recipe"]
     (place.work / "softwire").touch()
     place.run(recipe, piece(recipe, "start", "ip6tnl"))
     assert "ip link set softwire up" in place.calls()
@@ -167,27 +176,27 @@ def test_a_tunnel_that_was_left_behind_is_made_again_and_is_no_reason_for_anothe
 
 def test_a_message_of_vpp_that_the_kernel_refuses_is_counted_once(place: Place) -> None:
     """Seen: at the sending end, and once more at the other end of the pair of interfaces."""
-    way = load("vpp-nat44-ed").logging["syslog"]
+    way = load("vpp-nat44-ed")["logging"]["syslog"]
     place.program("vppctl", "#!/bin/sh\nprintf '         4   host-vlog-tx   tx queue full   error\\n'\n")
     place.program("cat", '#!/bin/sh\ncase "$1" in */vlog/*/tx_dropped) echo 3 ;; *) echo 2 ;; esac\n')
-    assert place.run(load("vpp-nat44-ed"), str(way.dropped)) == "log_drops 7\n"
+    assert place.run(load("vpp-nat44-ed"), way["dropped"]) == "log_drops 7\n"
 
 
 @pytest.mark.parametrize("way", ["session", "bib"])
 def test_messages_that_the_kernel_overwrote_before_they_were_read_are_counted(way: str, place: Place) -> None:
     recipe = load("jool-nat64")
-    log = place.work / recipe.logging[way].records
+    log = place.work / recipe["logging"][way]["records"]
     log.write_text("")
-    assert place.run(recipe, str(recipe.logging[way].dropped)) == "log_drops 0\n"
+    assert place.run(recipe, recipe["logging"][way]["dropped"]) == "log_drops 0\n"
     # A message can have further lines, which have no number.
     log.write_text("6,402,41,-;Jool\n4,403,52,-;usb 1-1\n SUBSYSTEM=usb,9\n6,407,60,-;Jool\n6,409,61,-;Jool\n")
-    assert place.run(recipe, str(recipe.logging[way].dropped)) == "log_drops 4\n"
+    assert place.run(recipe, recipe["logging"][way]["dropped"]) == "log_drops 4\n"
 
 
 @pytest.mark.parametrize("way", ["session", "bib"])
 def test_jool_does_not_log_to_the_console_as_well(way: str, place: Place) -> None:
     recipe = load("jool-nat64")
-    start = str(recipe.logging[way].start)
+    start = recipe["logging"][way]["start"]
     place.program("jool", CALLED)
     place.program("cut", "#!/bin/sh\necho 7\n")
     said = place.run(recipe, f"( {start} ) 2>&1 || echo refused", check=False)
@@ -230,7 +239,7 @@ def test_a_user_space_nat_may_have_as_many_files_open_as_its_machine_allows(plac
 def test_open_vswitch_drops_and_counts_what_it_found_no_outside_port_for(place: Place) -> None:
     """Seen: it sent 1 % of 200,000 connections on untranslated, which was told as rules that nobody had written."""
     recipe = load("openvswitch-nat44")
-    flows = [line for line in "\n".join(recipe.verbs.pieces("start")).splitlines() if "table=1 " in line]
+    flows = [line for line in "\n".join(recipe["verbs"]["start"]).splitlines() if "table=1 " in line]
     (dropping,) = (line.split()[1] for line in flows if "-snat" in line and "drop" in line)
     assert all("+snat" in line for line in flows if "output" in line)
     # As ovs-ofctl writes the flows back.
@@ -257,39 +266,35 @@ def test_open_vswitch_has_the_time_outs_that_it_has_by_itself(place: Place) -> N
 )
 def test_the_time_out_of_frames_both_ways_is_read_last(name: str, program: str, text: str, place: Place) -> None:
     recipe = load(name)
-    assert recipe.knobs.udp_timeout is not None
     place.program(program, f"#!/bin/sh\ncat <<'SAID'\n{text}\nSAID\n")
-    assert place.run(recipe, str(recipe.knobs.udp_timeout.read)).split() == ["60", "50", "30"]
+    assert place.run(recipe, recipe["knobs"]["udp_timeout"]["read"]).split() == ["60", "50", "30"]
 
 
 def test_both_time_outs_of_a_pair_are_read(place: Place) -> None:
     recipe = load("nftables-pair-nat44")
-    assert recipe.knobs.udp_timeout is not None
     (place.work / "a.pid").write_text("1\n")
     place.program("nsenter", '#!/bin/sh\nfor word; do echo "${word##*/}"; done\n')
-    asked = place.run(recipe, str(recipe.knobs.udp_timeout.read)).split()
+    asked = place.run(recipe, recipe["knobs"]["udp_timeout"]["read"]).split()
     assert asked[-2:] == ["nf_conntrack_udp_timeout", "nf_conntrack_udp_timeout_stream"]
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("pasta-nat44", 180), ("slirp4netns-nat44", 240), ("gvproxy-nat44", 90)])
 def test_the_kernel_in_front_of_sockets_remembers_no_longer_than_they_live(name: str, seconds: int) -> None:
-    recipe = load(name)
-    demand = DeviceDemand(connections=1000, phase1_seconds=10, longest_seconds=1e6)
-    assert choose(recipe, demand, DeviceOptions(), {"udp_timeout": 30})["udp_timeout"] == seconds
-    for wishes in (DeviceOptions(udp_timeout=seconds + 1), DeviceOptions(timeouts=seconds + 1)):
-        with pytest.raises(UsageError, match=f"use 1 to {seconds}"):
-            choose(recipe, demand, wishes, {})
-    with pytest.raises(UsageError, match=f"UDP time-out {seconds} s"):
-        refuse_unfit(recipe, replace(demand, phase1_seconds=seconds), {"udp_timeout": seconds})
+    knobs = load(name)["knobs"]
+    assert {knob: knobs[knob]["maximum"] for knob in knobs if "time" in knob} == {
+        "timeouts": seconds,
+        "udp_timeout": seconds,
+    }
 
 
 @pytest.mark.parametrize(("transport", "seconds"), [("udp", 300), ("icmp", 60), ("tcp", 7440)])
-def test_a_time_out_that_cannot_be_set_is_known(transport: Transport, seconds: int, place: Place) -> None:
-    recipe = load("vpp-nat64").carrying(transport)
-    knob = recipe.knobs.udp_timeout
-    assert knob is not None
-    assert not knob.settable
-    assert int(place.run(recipe, str(knob.read))) == seconds
+def test_a_time_out_that_cannot_be_set_is_known(transport: str, seconds: int, place: Place) -> None:
+    recipe = load("vpp-nat64")
+    knob = recipe["knobs"]["udp_timeout"]
+    assert not knob.get("write")
+    knob = {"udp": knob, **knob["snippets_of"]}[transport]
+    assert (knob.get("write"), knob["paths"] if transport == "udp" else []) == (None, [])
+    assert int(place.run(recipe, knob["read"])) == seconds
 
 
 # Cores.
@@ -311,12 +316,12 @@ def test_what_writes_a_log_runs_on_the_devices_cores_or_on_those_that_it_is_give
     name: str, way: str, place: Place
 ) -> None:
     recipe = load(name)
-    (process,) = recipe.logging[way].process
-    assert "taskset" in [program for need in recipe.logging[way].needs for program in need.programs]
+    (process,) = recipe["logging"][way]["process"]
+    assert "taskset" in [program for need in recipe["logging"][way]["needs"] for program in need["programs"]]
     # A way may send its program's output, and so that of this one, to a file.
     place.program("taskset", '#!/bin/sh\necho "$2" > "$NG_WORK/cores"\n')
     for variables, cores in (({}, "0,2"), ({"NG_LOG_CPUS": "0,1,2,3"}, "0,1,2,3")):
-        place.run(recipe, f"exec {process.command.strip()}", variables)
+        place.run(recipe, f"exec {process['command'].strip()}", variables)
         assert (place.work / "cores").read_text() == f"{cores}\n"
 
 
@@ -363,32 +368,22 @@ def many_threads() -> Iterator[None]:
 def test_the_cores_of_a_tayga_with_many_threads_are_those_that_it_may_use(place: Place) -> None:
     recipe = load("tayga-own-nat64")
     (place.work / "tayga.pid").write_text(f"{os.getpid()}\n")
-    status = Path(f"/proc/{os.getpid()}/status").read_text()
-    allowed = parse_cores(status.split("Cpus_allowed_list:")[1].split()[0])
-    threads = len(list(Path(f"/proc/{os.getpid()}/task").iterdir()))
-    assert recipe.knobs.cores is not None
-    assert int(place.run(recipe, str(recipe.knobs.cores.read))) == min(len(allowed), threads)
+    allowed, threads = os.sched_getaffinity(0), list(Path(f"/proc/{os.getpid()}/task").iterdir())
+    assert int(place.run(recipe, recipe["knobs"]["cores"]["read"])) == min(len(allowed), len(threads))
 
 
 def test_what_recipes_declare_of_themselves() -> None:
     # Connections of a flow table may be counted until its collector has run.
-    assert load("nftables-flowtable-nat44").limits.count_lag == 3
-    assert load("nftables-nat44").limits.count_lag == 0
+    assert load("nftables-flowtable-nat44")["limits"]["count_lag"] == 3
+    assert load("nftables-nat44")["limits"]["count_lag"] == 0
+    # A connection of a pair has an entry in each of both tables.
+    assert load("conntrackd-pair-nat44")["limits"]["entries_per_connection"] == 2
     # A program that only instructs the kernel makes no gateway of processes.
-    assert not load("miniupnpd-nat44").own_processes
-    assert load("openvswitch-nat44").own_processes
-
-
-# Tables.
-
-
-def test_a_pair_has_a_bucket_and_room_for_each_of_a_connections_two_entries() -> None:
-    demand = DeviceDemand(connections=4096, phase1_seconds=1)
-    found = {"hash_size": 1024}
-    names = "nftables-nat44", "conntrackd-pair-nat44"
-    sizes = [choose(load(name), demand, DeviceOptions(), found)["hash_size"] for name in names]
-    assert sizes == [4096, 8192]
-    assert octets_needed(load("conntrackd-pair-nat44"), demand, {}, {}) == 4096 * 2 * 384
+    for name, works in (("miniupnpd-nat44", False), ("openvswitch-nat44", True)):
+        recipe = load(name)
+        assert recipe["process"]
+        assert {one["handles_frames"] for one in recipe["process"]} == {works}
+        assert (recipe["knobs"]["cores"]["scope"] == "device") == works
 
 
 # DNS servers.
@@ -418,8 +413,8 @@ def test_dns64_servers_have_caches_and_queries_at_once_alike(place: Place) -> No
 
 def called(place: Place, recipe: Recipe) -> str:
     """The command of the recipe's process, as `taskset` gets it."""
-    (process,) = recipe.process
-    place.run(recipe, f"exec {process.command.strip()}")
+    (process,) = recipe["process"]
+    place.run(recipe, f"exec {process['command'].strip()}")
     return place.calls()[-1]
 
 

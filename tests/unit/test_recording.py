@@ -291,6 +291,12 @@ def test_every_input_of_a_gateway_compared_by_slices_that_moves_figures_is_recor
     assert moving(inputs) - set(found) - set(mixed) - set(pool) - set(logged) - set(vlans) == {"grace_seconds"}
 
 
+def test_gateways_of_a_comparison_log_each_in_its_own_way() -> None:
+    names = ["nftables-nat44", "nftables-nat44:logging=conntrack-events"]
+    compared = read_gateways(names, {}, unlike=False)
+    assert [one.question.cell.device.logging for one in compared] == [None, "conntrack-events"]
+
+
 def test_slices_open_connections_in_one_order(golden: Golden) -> None:
     """Another order was accepted, and the engine's request had the permutation."""
     gateways = read_gateways(["nftables-nat44", "iptables-nat44"], {"order": "increasing"}, unlike=False)
