@@ -16,6 +16,7 @@ from tests.unit.golden import Golden
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.host.sections import sections_of
 from natgauge.host.tuning import recorded
+from natgauge.labs.common.network_counters import queues_shown
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh import bsd
@@ -434,3 +435,32 @@ def test_neighbour_limits_are_raised_again_after_a_reboot_of_the_machine(
     assert limit.read_text() == "4000\n"
     undone(log)
     assert limit.read_text() == "1024\n"
+
+
+# Queueing disciplines: those at the top, and what they dropped.
+
+QUEUES = """\
+qdisc noqueue 0: dev lo root refcnt 2
+ Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0)
+ backlog 0b 0p requeues 0
+qdisc tbf 8001: dev eth1 root refcnt 2 rate 20Mbit burst 16Kb lat 4.3s
+ Sent 18400 bytes 400 pkt (dropped 305, overlimits 12 requeues 0)
+ backlog 0b 0p requeues 0
+qdisc fq_codel 0: dev eth0 parent :1 limit 10240p flows 1024 quantum 1514
+ Sent 7 bytes 1 pkt (dropped 9, overlimits 0 requeues 0)
+  maxpacket 0 drop_overlimit 9 new_flow_count 0 ecn_mark 0
+qdisc mq 0: dev eth0 root
+ Sent 7 bytes 1 pkt (dropped 9, overlimits 0 requeues 0)
+qdisc clsact ffff: dev eth0 parent ffff:fff1
+ Sent 0 bytes 0 pkt (dropped 4, overlimits 0 requeues 0)
+"""
+
+
+def test_disciplines_at_the_top_are_read_and_those_below_are_not_counted_twice() -> None:
+    assert queues_shown(QUEUES) == {
+        "qdisc lo noqueue": 0,
+        "qdisc eth1 tbf": 305,
+        "qdisc eth0 mq": 9,
+        "qdisc eth0 clsact": 4,
+    }
+    assert queues_shown("") == queues_shown("tc: not found\n") == {}
