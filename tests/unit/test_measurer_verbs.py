@@ -10,9 +10,9 @@ import pytest
 from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
+from tests.unit.made_cable import FakeCable
 from tests.unit.test_measurer import SETTINGS, FakeTable
 from tests.unit.test_measurer import measurer as made_measurer
-from tests.unit.test_selftest import FakeCable
 
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError, UsageError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The self-test's arithmetic and memory, with a stand-in for the engine."""
+"""The tester's own highest rates: how they are sought, and when they are remembered."""
 
 from __future__ import annotations
 
@@ -9,46 +9,18 @@ from typing import Any
 
 import pytest
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.made_cable import FakeCable, FloorEngine
 
 from natgauge.agreement.generated import Closing
 from natgauge.host import programs
-from natgauge.labs.contract import Port
-from natgauge.tester import highest, selftest
-from natgauge.tester.cable import BEYOND_REACH, CableFigures, CableTester, FloorShare, FrameKind
+from natgauge.tester import highest
+from natgauge.tester.cable import CableTester, FloorShare, FrameKind
 from natgauge.tester.highest import DISTURBED_ENOUGH, HighestRates, highest_rates
-from natgauge.tester.selftest import FloorTester, run_selftest
-from natgauge.words import Transport
+from natgauge.tester.selftest import FloorTester
 
 PROFILE = FrameKind("ipv6", 84, delays=True)
 N = 100_000
 SHARE = FloorShare(7e6, 0.5, 0.49, 0.51)
-
-
-class FakeCable:
-    """Two ports that nothing is behind."""
-
-    initiator = Port("a", "ng-x", "02:00:00:00:00:02", None)
-    responder = Port("b", "ng-x", "02:00:00:00:00:01", None)
-
-
-def test_the_highest_rate_is_what_was_offered_over_the_time_it_took() -> None:
-    engine = FakeEngine(fastest=5e6)
-    figures = CableTester(FakeCable(), (0,), engine).figures(PROFILE, SHARE)
-    assert figures.frames_per_second == pytest.approx(5e6)
-    assert figures.rate_at_90_percent == pytest.approx(4.5e6)
-    assert figures.lost_at_90_percent == 0
-    assert figures.worst_lag_ns == 0
-    assert (figures.floor_frames_per_second, figures.share_of_floor) == (7e6, 0.5)
-    assert (figures.share_of_floor_low, figures.share_of_floor_high) == (0.49, 0.51)
-    assert (figures.floor_ns, figures.own_ns) == pytest.approx((1e3 / 7, 1e3 / 7))
-    assert engine.requests[0].phase1 is not None
-    assert engine.requests[0].phase1.rate == BEYOND_REACH
-    assert all(request.record_delays and request.frame.size == 84 for request in engine.requests)
-
-
-def test_frames_lost_at_90_percent_are_counted_to_the_frame() -> None:
-    figures = CableTester(FakeCable(), (0,), FakeEngine(fastest=5e6, lost=3)).figures(PROFILE, SHARE, 1_000_000_000)
-    assert (figures.lost_at_90_percent, figures.frames_at_90_percent) == (3, 1_000_000_000)
 
 
 def test_transactions_are_sent_in_phase_1_and_are_no_plain_segments_to_the_cache() -> None:
@@ -61,38 +33,6 @@ def test_transactions_are_sent_in_phase_1_and_are_no_plain_segments_to_the_cache
     others = [plain, transactions, replace(transactions, request_octets=0), replace(transactions, close="rst")]
     others.append(replace(plain, half_open=True))
     assert len({highest._cache_key(kind, (0,), N) for kind in others}) == len(others)
-
-
-@pytest.mark.parametrize(("transport", "least"), [("udp", 64), ("icmp", 64), ("tcp", 88)])
-def test_the_self_test_has_the_least_frames_of_each_transport(
-    transport: Transport, least: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kinds: list[FrameKind] = []
-
-    def figures(_tester: CableTester, kind: FrameKind, *_arguments: object) -> CableFigures:
-        kinds.append(kind)
-        return CableFigures("ipv4", kind.frame_size, kind.delays, 1e6, 1e6, 9e5, 1, 0, None, None)
-
-    monkeypatch.setattr(programs, "find", lambda _name: Path("natgauge-engine"))
-    monkeypatch.setattr(selftest, "CableLab", NoCable)
-    monkeypatch.setattr(FloorTester, "share", lambda *_arguments: SHARE)
-    monkeypatch.setattr(CableTester, "figures", figures)
-    test = run_selftest(transport=transport, quick=True)
-    assert test.transport == transport
-    plain = [kind for kind in kinds if kind.query is None]
-    assert {(kind.family, kind.frame_size) for kind in plain} == {("ipv4", least), ("ipv6", least + 20)}
-    assert {kind.transport for kind in plain} == {transport}
-    assert (len(kinds) > len(plain)) == (transport == "udp")
-
-
-class NoCable(FakeCable):
-    """Stands for a lab of one cable."""
-
-    def __init__(self, _name: str) -> None: ...
-    def __enter__(self) -> FakeCable:
-        return self
-
-    def __exit__(self, *_exception: object) -> None: ...
 
 
 @pytest.fixture
@@ -109,7 +49,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[FrameKind]
         tester.disturbed = (tmp_path / "busy").exists()
         return 1e6 * len(kinds), 2e6
 
-    monkeypatch.setattr(highest, "CableLab", NoCable)
+    monkeypatch.setattr(highest, "CableLab", FakeCable)
     monkeypatch.setattr(CableTester, "highest", measure)
     return kinds
 
@@ -194,3 +134,9 @@ def test_rates_measured_in_peace_end_the_trying_and_do_not_fall_below_what_was_s
     (tmp_path / "busy").unlink()
     assert [highest_rates(PROFILE, (0,), N).phase1 for _ in range(3)] == [2e6, 2e6, 2e6]
     assert len(measured) == 2
+
+
+def test_the_floor_is_of_as_many_connections_and_rounds_as_are_named() -> None:
+    engine = FloorEngine()
+    FloorTester(FakeCable(), 3, engine, connections=5000).share(PROFILE, rounds=3)
+    assert [request.contestants[0].trial.connections for request in engine.requests] == [5000] * 3
