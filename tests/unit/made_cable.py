@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from tests.simulated_lab import NAT44, simulated
+from tests.simulated_lab.lab import SimulatedLab
 from tests.unit.fake_engine import CLEAN, FakeEngine
 
-from natgauge.agreement.generated import ComparisonRequest, ComparisonResult
+import natgauge
+from natgauge.agreement.generated import ComparisonRequest, ComparisonResult, TrialRequest, TrialResult
 from natgauge.labs.contract import Port
-from natgauge.tester import selftest
+from natgauge.tester import highest, selftest
 from natgauge.tester.cable import CableTester
 from natgauge.tester.selftest import FloorTester
 
@@ -104,3 +107,53 @@ def cable(folder: Path, engine: FakeEngine, floor: Callable[..., ComparisonResul
         patch.setattr(selftest, "CableTester", partial(CableTester, runner=engine))
         patch.setattr(selftest, "FloorTester", partial(FloorTester, run=floor))
         yield
+
+
+class OwnCable:
+    """A machine whose tester measures its own highest rates.
+
+    Attributes:
+        speeds: of each time, frames/s; without any it is a million faster each time.
+        folder: where it has `natgauge-engine`, its memory `natgauge/selftest.json`, and what the kernel says of its
+            compiler of programs, `bpf_jit_enable`.
+        requests: of all trials on the cable, in order.
+        facts: what is known of the machine.
+        cores: that the tester sends from.
+        is_disturbed: its trials are.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.speeds: list[float] = []
+        self.requests: list[TrialRequest] = []
+        self.facts: dict[str, Any] = {}
+        self.cores: tuple[int, ...] = (0,)
+        self.is_disturbed = False
+        (folder / "natgauge-engine").write_text("one build")
+        (folder / "natgauge-engine").chmod(0o755)
+
+    def run(self, request: TrialRequest) -> TrialResult:
+        """Run a trial on the cable; it takes four to find the rates."""
+        fastest = self.speeds[self.times] if self.speeds else 1e6 * (1 + self.times)
+        self.requests.append(request)
+        return FakeEngine(fastest=fastest, lost_in_stalls=0 if self.is_disturbed else None)(request)
+
+    @property
+    def times(self) -> int:
+        """How often the rates were measured."""
+        return len(self.requests) // 4
+
+    def rate(self, metric: str = "connection-rate", *, gateway: Path = NAT44, **choices: Any) -> float:
+        """What a measurement knows of the tester's highest rate of phase 1, frames/s."""
+        choices = {"repeat": 1, "lab": "simulated", "placement": "isolated", "seed": 1, **choices}
+        with simulated(), pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CACHE_HOME", str(self.folder))
+            patch.setenv("NATGAUGE_PROGRAMS", str(self.folder))
+            patch.setattr("natgauge.trial.bench.highest_rates", highest.highest_rates)
+            patch.setattr(highest, "CableLab", FakeCable)
+            patch.setattr(highest, "CableTester", partial(CableTester, runner=self.run))
+            patch.setattr(highest, "facts", lambda: self.facts)
+            patch.setattr(highest, "_JIT", self.folder / "bpf_jit_enable")
+            patch.setattr(SimulatedLab, "sender_cpus", self.cores)
+            answer = natgauge.measure(metric, gateway, results=self.folder / "results", **choices)
+        return float(answer.parameters.place["tester_highest_phase1_rate"])
