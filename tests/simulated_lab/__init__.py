@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from tests.simulated_lab import engine
-from tests.simulated_lab.lab import CLOCK, COMMANDS, ENTERS, LABS, STARTS
+from tests.simulated_lab.lab import CLOCK, COMMANDS, ENTERS, LABS, PLACE, STARTS
 from tests.unit.recorded_delays import recorded
 from tests.unit.simulated import TESTER_NS, Gateway
 
@@ -138,12 +138,14 @@ class Simulation:
         start: makes the gateway that is started in the lab of a name.
         enters: is called with the name of each lab before it is made, and may raise.
         ceiling: the tester's own highest rate, frames/s.
+        place: what each lab tells of its ports and links, by the names of parameters.
         slept: every pause in seconds, in order.
     """
 
     start: Callable[[str], Gateway] = lambda _lab: Gateway()
     enters: Callable[[str], None] = lambda _lab: None
     ceiling: float = 16e6
+    place: dict[str, Any] = field(default_factory=lambda: PLACE)
     slept: list[float] = field(default_factory=list)
 
     def sleep(self, seconds: float) -> None:
@@ -151,16 +153,25 @@ class Simulation:
         CLOCK.sleep(seconds)
 
 
-def measure(metric: str, truth: Gateway | None = None, *, gateway: Path = NAT44, **choices: Any) -> Measured:
+def measure(
+    metric: str,
+    truth: Gateway | None = None,
+    *,
+    gateway: Path = NAT44,
+    place: Mapping[str, Any] | None = None,
+    **choices: Any,
+) -> Measured:
     """Measure a gateway of this truth once by `natgauge.measure`; it knows its trials afterwards (`Gateway.plans`).
 
     Args:
+        place: what the lab tells of its ports and links.
         choices: of `natgauge.measure`; `repeat` is 1, and placement and seed are those of the truth unless chosen.
     """
     truth = Gateway() if truth is None else truth
     given = {"repeat": 1, "placement": truth.placement, "seed": truth.seed, **choices}
     with tempfile.TemporaryDirectory() as folder, simulated() as simulation:
         simulation.start, simulation.ceiling = lambda _lab: truth, truth.ceiling
+        simulation.place.update(place or {})
         answer = natgauge.measure(metric, gateway, lab="simulated", results=folder, **given)
         lines = (answer.folder / "trials.jsonl").read_text().splitlines()
         commands = COMMANDS.pop()
@@ -200,6 +211,7 @@ def simulated() -> Iterator[Simulation]:
             ENTERS.pop()
             STARTS.pop()
             LABS.clear()
+            PLACE.clear()
             sys.modules.pop("natgauge.labs.simulated", None)
             # Commands that were made in the block would offer this kind of lab for ever.
             measure_command._command_of.cache_clear()

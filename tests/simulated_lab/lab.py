@@ -36,6 +36,8 @@ LABS: Final[dict[str, SimulatedLab]] = {}
 STARTS: Final[list[Callable[[str], Gateway]]] = []
 #: Are called with the name of a lab before it is made, and may raise.
 ENTERS: Final[list[Callable[[str], None]]] = []
+#: What each lab tells of its ports and links.
+PLACE: Final[dict[str, Any]] = {}
 #: Commands of each device, the newest last.
 COMMANDS: Final[list[list[str]]] = []
 
@@ -228,9 +230,9 @@ class SimulatedLab:
     def keep(self) -> None: ...
 
     def parameters(self) -> Mapping[str, Any]:
-        """What the tester knows of the queue before the device."""
+        """What the tester knows of its links, and of the queue before the device."""
         ring = None if self.device.truth is None else self.device.truth.ring
-        return {} if ring is None else {"ring": ring}
+        return PLACE if ring is None else {**PLACE, "ring": ring}
 
 
 def _link(side: LinkSide) -> Link:
