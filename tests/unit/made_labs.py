@@ -20,6 +20,7 @@ from natgauge.labs.common import locks, machine_globals, marks, namespaces, proc
 from natgauge.labs.common import register as registers
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.register import Register
+from natgauge.labs.wire.lab import port_lock
 
 #: What a lab did: it wrote down that it makes a namespace of this name, or this folder, or it set a setting.
 Item: TypeAlias = str | Path | tuple[Path, int]
@@ -103,6 +104,13 @@ class Machine:
     def lock(self, name: str, what: str | None = None) -> Callable[[], None]:
         """Hold a lock in this process; return what lets it go."""
         lock = Lock(name, what)
+        lock.take()
+        self._held.append(lock.release)
+        return lock.release
+
+    def port(self, name: str) -> Callable[[], None]:
+        """Use a port of the machine in this process; return what lets it go."""
+        lock = port_lock(name, None)
         lock.take()
         self._held.append(lock.release)
         return lock.release

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import shlex
 import struct
@@ -12,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
-from pyroute2.ethtool.ioctl import NotSupportedError
+from pyroute2.ethtool.ioctl import IoctlEthtool, NotSupportedError
+from pyroute2.netlink.exceptions import NetlinkError
 from tests.unit.golden import Golden
 from tests.unit.made_machine import Made
 from tests.unit.made_ports import FULL, port_state
@@ -27,6 +29,11 @@ from natgauge.ethernet import theoretical_maximum
 from natgauge.finding import Finding
 from natgauge.host import capabilities, ethtool
 from natgauge.host.cpus import as_if
+from natgauge.host.ethtool import Part
+from natgauge.host.tuning import tuner
+from natgauge.host.tuning.recorded import settings_of
+from natgauge.host.tuning.tuner import KNOBS
+from natgauge.host.uplinks import uplinks
 from natgauge.labs.common import locks
 from natgauge.labs.contract import Port
 from natgauge.labs.wire import drivers
@@ -576,3 +583,107 @@ def test_the_wire_lab_waits_for_a_link_that_negotiates_its_speed(
         with pytest.raises(HostError):
             lab.up()
     assert next(carriers, None) is (None if waits else False)
+
+
+# What natgauge reads and sets of a port.
+
+
+def test_what_a_port_is_set_to_is_told_for_the_record_of_a_result(made: Made, golden: Golden) -> None:
+    told = settings_of("eth1", made.machine)
+    golden(told)
+    tuner.tune(["eth1"], machine=made.machine, path=made.path)
+    changed = settings_of("eth1", made.machine)
+    assert {name for name in told if changed[name] != told[name]} == set(told)
+
+
+def test_every_knob_is_behind_the_same_contract(made: Made) -> None:
+    assert len({knob.name for knob in KNOBS}) == len(KNOBS)
+    for knob in KNOBS:
+        (first, *_) = [one for one in knob.find(made.machine, ["eth1"]) if one.better]
+        assert knob.read(made.machine, first.key) == first.value
+        knob.put(made.machine, first.key, str(first.better))
+        assert knob.read(made.machine, first.key) == first.better
+        knob.put(made.machine, first.key, str(first.value))
+        assert knob.read(made.machine, first.key) == first.value
+
+
+@pytest.mark.parametrize(
+    ("part", "error", "reason"),
+    [
+        ("pause", NetlinkError(errno.EOPNOTSUPP), None),
+        ("eee", NetlinkError(errno.EPROTONOSUPPORT), None),
+        ("queues", NetlinkError(errno.ENOENT), None),
+        ("offloads", NotSupportedError("eth1"), None),
+        ("hash", OSError(errno.EOPNOTSUPP, "Operation not supported"), None),
+        ("hash", OSError(errno.EINVAL, "Invalid argument"), None),
+        ("pause", NetlinkError(errno.ENODEV), "No such device"),
+        ("queues", NetlinkError(errno.EINVAL), "Invalid argument"),
+        ("coalescing", NetlinkError(errno.EBUSY), "Device or resource busy"),
+        ("hash", OSError(errno.EPERM, "Operation not permitted"), "Operation not permitted"),
+    ],
+)
+def test_a_driver_that_does_not_know_a_part_has_nothing_of_it_and_any_other_error_is_one(
+    monkeypatch: pytest.MonkeyPatch, part: Part, error: Exception, reason: str | None
+) -> None:
+    """`natgauge host restore` took every error for a setting that is gone, and forgot the old value."""
+
+    def refuse(*_: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(ethtool, "_exchange", refuse)
+    monkeypatch.setattr(ethtool, "ask", refuse)
+    monkeypatch.setattr(IoctlEthtool, "get_features", refuse)
+    if reason is None:
+        assert ethtool.read("eth1", part) is None
+        return
+    with pytest.raises(HostError) as refused:
+        ethtool.read("eth1", part)
+    assert str(refused.value) == f"port eth1: {part} cannot be read ({reason})"
+
+
+# Interfaces with the default route, and what is below them, in the words of netlink.
+
+
+class Message(dict[str, Any]):
+    """A message, or a nested attribute, as pyroute2 gives it."""
+
+    def get_attr(self, name: str) -> Any:
+        """Return an attribute; None = it has none of this name."""
+        return self.get(name)
+
+
+class Routes:
+    """A kernel with a default route, and with interfaces above one another."""
+
+    def __init__(self, route: dict[str, Any], *links: dict[str, Any]) -> None:
+        self.route = Message(route)
+        self.links = [Message(link) for link in links]
+
+    def get_default_routes(self) -> list[Message]:
+        return [self.route]
+
+    def get_links(self) -> list[Message]:
+        return self.links
+
+
+CARDS = ({"index": 2, "IFLA_MASTER": 4}, {"index": 3, "IFLA_MASTER": 4})
+BOND, VLAN = {"index": 4}, {"index": 5, "IFLA_LINK": 4}
+VETH = {"index": 5, "IFLA_LINK": 2, "IFLA_LINKINFO": Message(IFLA_INFO_KIND="veth")}
+FAR = {"index": 5, "IFLA_LINK": 2, "IFLA_LINK_NETNSID": 0}
+
+
+@pytest.mark.parametrize(
+    ("route", "links", "found"),
+    [
+        ({"RTA_OIF": 2}, [{"index": 2}, {"index": 3}], {2}),
+        ({"RTA_OIF": 5}, [*CARDS, BOND, VLAN], {2, 3, 4, 5}),
+        ({"RTA_OIF": 4}, [*CARDS, BOND, VLAN], {2, 3, 4}),
+        ({"RTA_MULTIPATH": [{"oif": 2}, {"oif": 3}]}, [{"index": 2}, {"index": 3}], {2, 3}),
+        ({"RTA_OIF": 5}, [{"index": 2}, VETH], {5}),
+        ({"RTA_OIF": 5}, [{"index": 2}, FAR], {5}),
+    ],
+)
+def test_a_port_below_a_bond_or_a_vlan_with_the_default_route_is_an_uplink(
+    route: dict[str, Any], links: list[dict[str, Any]], found: set[int]
+) -> None:
+    assert uplinks(Routes(route, *links)) - {None} == found

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit import fake_ethtool
 from tests.unit.golden import Golden
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
@@ -464,3 +468,95 @@ def test_disciplines_at_the_top_are_read_and_those_below_are_not_counted_twice()
         "qdisc eth0 clsact": 4,
     }
     assert queues_shown("") == queues_shown("tc: not found\n") == {}
+
+
+# Settings of a machine that devices run on.
+
+DEVICE_PORTS = ("eth1", "eth2")
+#: A card with four of eight queues that hashes addresses alone, and one whose driver has nothing to choose.
+DEVICE_CARDS: dict[str, Any] = {
+    "eth1": {"most": {"combined": 8}, "queues": {"combined": 4}, "hash": {"udp4": "sd", "udp6": "sdfn"}},
+    "eth2": {},
+}
+
+
+class DeviceMachine:
+    """A device_machine with a stand-in for ethtool and for the folder of its processors."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "ethtool.json").write_text(json.dumps(DEVICE_CARDS))
+        shutil.copy(fake_ethtool.__file__, folder / "fake.py")
+        (folder / "ethtool").write_text(f'#!/bin/sh\n{sys.executable} -I -S {folder}/fake.py "$@" && echo\n')
+        (folder / "ip").write_text("#!/bin/sh\n")
+        for program in ("ethtool", "ip"):
+            (folder / program).chmod(0o755)
+        for cpu, governor in enumerate(("powersave", "performance")):
+            place = folder / f"cpu{cpu}" / "cpufreq"
+            place.mkdir(parents=True)
+            (place / "scaling_governor").write_text(f"{governor}\n")
+            (place / "scaling_available_governors").write_text("performance powersave\n")
+        (folder / "online").write_text("0-1\n")
+
+    def run(self, script: str, *options: str) -> str:
+        """Run shell text there; the lab runs what changes something with `-eu`."""
+        text = script.replace("/sys/devices/system/cpu", str(self.folder))
+        path = f"{self.folder}:{os.environ['PATH']}"
+        done = subprocess.run(
+            ["/bin/sh", *options], input=text, env={"PATH": path}, capture_output=True, text=True, check=True
+        )
+        return done.stdout.replace(str(self.folder), "/sys/devices/system/cpu")
+
+    def now(self) -> str:
+        return self.run(recorded.script(DEVICE_PORTS))
+
+
+@pytest.fixture
+def device_machine(tmp_path: Path) -> DeviceMachine:
+    return DeviceMachine(tmp_path)
+
+
+SET_THERE = {
+    "device_governor": "performance, powersave",
+    "device_queues": ["combined 4", None],
+    "device_flow_hash": ["sd, sdfn", None],
+}
+
+
+def test_a_machine_without_such_settings_reports_none() -> None:
+    assert recorded.values("", DEVICE_PORTS) == {
+        "device_governor": None,
+        "device_queues": [None, None],
+        "device_flow_hash": [None, None],
+    }
+    assert list(recorded.changes("", DEVICE_PORTS)) == []
+
+
+def test_they_are_set_for_measuring_and_restored(device_machine: DeviceMachine, golden: Golden) -> None:
+    found = device_machine.now()
+    assert recorded.values(found, DEVICE_PORTS) == SET_THERE
+    changes = list(recorded.changes(found, DEVICE_PORTS))
+    golden([what for what, _, _ in changes])
+    for _, sets, _ in changes:
+        device_machine.run(sets, "-eu")
+    tuned = device_machine.now()
+    assert recorded.values(tuned, DEVICE_PORTS) == {
+        "device_governor": "performance",
+        "device_queues": ["combined 2", None],
+        "device_flow_hash": ["sdfn, sdfn", None],
+    }
+    assert list(recorded.changes(tuned, DEVICE_PORTS)) == []
+    for _, _, undoes in reversed(changes):
+        device_machine.run(undoes, "-eu")
+    assert recorded.values(device_machine.now(), DEVICE_PORTS) == SET_THERE
+
+
+def test_what_is_gone_is_not_restored(device_machine: DeviceMachine) -> None:
+    """A core was taken away, and an interface was removed."""
+    changes = list(recorded.changes(device_machine.now(), DEVICE_PORTS))
+    shutil.rmtree(device_machine.folder / "cpu0")
+    (device_machine.folder / "ip").write_text("#!/bin/sh\nexit 1\n")
+    (device_machine.folder / "ethtool").write_text("#!/bin/sh\nexit 9\n")
+    for _, _, undoes in changes:
+        device_machine.run(undoes, "-eu")
+    assert not (device_machine.folder / "cpu0").exists()
