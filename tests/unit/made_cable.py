@@ -156,4 +156,5 @@ class OwnCable:
             patch.setattr(highest, "_JIT", self.folder / "bpf_jit_enable")
             patch.setattr(SimulatedLab, "sender_cpus", self.cores)
             answer = natgauge.measure(metric, gateway, results=self.folder / "results", **choices)
-        return float(answer.parameters.place["tester_highest_phase1_rate"])
+        rate: float = answer.document()["parameters"]["place"]["tester_highest_phase1_rate"]
+        return rate

@@ -52,7 +52,7 @@ class MadeHost:
     def __init__(self, root: Path) -> None:
         self.root, self.programs = root, root / "programs"
         self.release = "6.12.1-amd64"
-        self.cores = (0, 1)
+        self.cores: tuple[int, ...] = (0, 1)
         self.came: tuple[int, int] | str = (1000, 1000)
         self.lacks: set[str] | None = set()
         self.found: list[tuple[Any, ...]] | None = None

@@ -60,9 +60,20 @@ def test_everything_is_set_and_put_back_as_it_was_found(made: Made) -> None:
     assert made.restore() == {}
 
 
+def test_what_is_set_again_is_put_back_as_it_was_found_first(made: Made) -> None:
+    before = made.state()
+    made.tune()
+    (made.root / "sys/devices/system/cpu/cpu2/cpufreq/scaling_governor").write_text("schedutil\n")
+    assert made.tune() == {("governor", "cpu2"): ("set", "schedutil -> performance")}
+    made.restore()
+    assert made.state() == before
+
+
 def test_without_ports_only_the_machine_is_set(made: Made) -> None:
     before = made.state()
     assert {knob for knob, _ in made.tune()} == {"smt", "governor"}
+    # Interrupts that nobody moved are not to be put back.
+    assert {knob for knob, _ in made.tuned()} == {"smt", "governor"}
     assert {port: made.ports[port] for port in made.ports} == {port: before[port] for port in made.ports}
 
 
@@ -130,7 +141,7 @@ def moving(made: Made, monkeypatch: pytest.MonkeyPatch) -> Made:
         if path.endswith("smt/control") and value == "off":
             move("0-1")
 
-    def told(machine: MadeMachine, port: str, part: str, values: Mapping[str, str]) -> None:
+    def told(machine: MadeMachine, port: str, part: Any, values: Mapping[str, str]) -> None:
         tell(machine, port, part, values)
         if part == "queues":
             move("0-3")
@@ -319,7 +330,7 @@ def test_a_program_that_moves_interrupts_is_named_and_one_that_ends_meanwhile_pa
 def test_rates_that_a_driver_rounds_are_still_ours(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     tell = MadeMachine.set_port
 
-    def rounded(self: MadeMachine, port: str, part: str, values: Mapping[str, str]) -> None:
+    def rounded(self: MadeMachine, port: str, part: Any, values: Mapping[str, str]) -> None:
         tell(self, port, part, {name: "3" if value == "4" else value for name, value in values.items()})
 
     monkeypatch.setattr(MadeMachine, "set_port", rounded)

@@ -511,6 +511,15 @@ def test_between_two_labs_of_a_process_no_other_process_takes_their_name() -> No
 
 
 @pytest.mark.usefixtures("knob")
+def test_a_lab_whose_register_is_damaged_is_not_made_and_its_name_stays_free() -> None:
+    path = locks.made_folder("labs") / "x.json"
+    path.write_text("{")
+    with pytest.raises(HostError, match=r"x\.json: is damaged"):
+        begin()
+    assert [each.name for each in path.parent.iterdir()] == ["x.json"]
+
+
+@pytest.mark.usefixtures("knob")
 def test_a_kept_lab_is_never_made_anew_and_one_of_another_kind_is_not_used(golden: Golden) -> None:
     register = begin()
     register.keep()
@@ -576,6 +585,7 @@ def test_a_program_that_has_ended_is_waited_for_until_it_is_off_the_list_of_proc
     cleanup.carry_out(cleanup._of_orphans(), lines.append)
     assert lines == []
     assert not Path(f"/proc/{process.pid}").exists()
+    assert cleanup.has_ended(process.pid)
 
 
 @pytest.mark.parametrize(

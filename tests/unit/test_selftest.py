@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.made_cable import OwnCable
 
-TRANSACTIONS = {"close": "fin", "request_octets": 100}
+TRANSACTIONS: dict[str, Any] = {"close": "fin", "request_octets": 100}
 
 
 @pytest.fixture
