@@ -195,5 +195,6 @@ def machine_in(folder: Path) -> Iterator[Machine]:
         patch.setattr(processes, "name_of", lambda _pid: "sleep")
         patch.setattr(cleanup, "decide", decided)
         yield made
+        # A test may have put something else in the place of the folder of locks.
         with suppress(OSError):
             made.release()
