@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from tests.added import added
 from tests.simulated_lab import engine
-from tests.simulated_lab.lab import CLOCK, COMMANDS, ENTERS, GROUNDS, LABS, LOGS, STARTS
+from tests.simulated_lab.lab import CLOCK, COMMANDS, ENTERS, GROUNDS, LABS, LINKS, LOGS, STARTS
 from tests.unit.recorded_delays import recorded
 from tests.unit.simulated import TESTER_NS, Gateway
 
@@ -141,6 +141,7 @@ class Simulation:
         ceiling: the tester's own highest rate, frames/s.
         ground: what is known of the traffic in its labs: `mtu`, and `pool` and `mapped` as addresses "A-B".
         log: the file of this machine to which devices log; None = they are on other machines.
+        links: what each lab tells of its ports and links, by the names of parameters.
         slept: every pause in seconds, in order.
     """
 
@@ -149,6 +150,7 @@ class Simulation:
     ceiling: float = 16e6
     ground: Mapping[str, int | str] = field(default_factory=dict)
     log: Path | None = None
+    links: Mapping[str, Any] = field(default_factory=dict)
     slept: list[float] = field(default_factory=list)
 
     def sleep(self, seconds: float) -> None:
@@ -211,12 +213,14 @@ def simulated() -> Iterator[Simulation]:
         STARTS.append(lambda name: simulation.start(name))  # noqa: PLW0108 - a test sets `start` later
         ENTERS.append(lambda name: simulation.enters(name))  # noqa: PLW0108 - as above
         GROUNDS.append(lambda: simulation.ground)
+        LINKS.append(lambda: simulation.links)
         LOGS.append(lambda: simulation.log)
         try:
             yield simulation
         finally:
             LOGS.pop()
             GROUNDS.pop()
+            LINKS.pop()
             ENTERS.pop()
             STARTS.pop()
             LABS.clear()

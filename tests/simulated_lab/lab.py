@@ -43,6 +43,8 @@ ENTERS: Final[list[Callable[[str], None]]] = []
 GROUNDS: Final[list[Callable[[], Mapping[str, int | str]]]] = []
 #: Gives the file of this machine to which devices log; None = they are on other machines.
 LOGS: Final[list[Callable[[], Path | None]]] = []
+#: Gives what each lab tells of its ports and links.
+LINKS: Final[list[Callable[[], Mapping[str, Any]]]] = []
 #: Commands of each device, the newest last.
 COMMANDS: Final[list[list[str]]] = []
 
@@ -289,9 +291,9 @@ class SimulatedLab:
     def keep(self) -> None: ...
 
     def parameters(self) -> Mapping[str, Any]:
-        """What the tester knows of the queue before the device."""
+        """What the tester knows of its links, and of the queue before the device."""
         ring = None if self.device.truth is None else self.device.truth.ring
-        return {} if ring is None else {"ring": ring}
+        return {**(LINKS[-1]() if LINKS else {}), **({} if ring is None else {"ring": ring})}
 
 
 def _addresses(text: str) -> Addresses:

@@ -14,13 +14,16 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 from tests.unit.golden import golden
 
 from natgauge.host import cpus
 from natgauge.labs.common.processes import parent_of
+
+if TYPE_CHECKING:
+    from tests.unit.made_labs import Machine
 
 __all__ = ["golden"]
 
@@ -85,6 +88,15 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder of a command line."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """One without labs, and without a network."""
+    from tests.unit.made_labs import machine_in  # noqa: PLC0415 - few tests need it
+
+    with machine_in(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -4,12 +4,19 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
+import pytest
+
+from natgauge.cli import run
 from natgauge.errors import HostError
 from natgauge.host.ethtool import Part
 from natgauge.host.tuning import tuner
@@ -113,13 +120,62 @@ class Made:
         files = {name: (self.root / name).read_text().strip() for name in FILES}
         return {**files, **self.ports}
 
-    def tune(self, *ports: str) -> dict[tuple[str, str], tuner.TuningStep]:
-        """Set what can be better; what was done by knob and key."""
-        return {(one.knob, one.key): one for one in tuner.tune(ports, machine=self.machine, path=self.path)}
+    @contextmanager
+    def as_this_machine(self) -> Iterator[None]:
+        """Have `natgauge host` look at it for as long as the block lasts."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tuner, "TunedMachine", lambda: self.machine)
+            for function in (tuner.tune, tuner.restore):
+                patch.setitem(function.__kwdefaults__ or {}, "path", self.path)
+            patch.setattr(tuner.read, "__defaults__", (self.path,))
+            yield
 
-    def restore(self, **options: Any) -> dict[tuple[str, str], tuner.TuningStep]:
+    def check(self, *ports: str) -> list[Any]:
+        """What is found of each setting, of all ports unless these are named."""
+        return [SimpleNamespace(**one) for one in self._told(ports)["findings"]]
+
+    def tuned(self) -> list[tuple[str, str]]:
+        """Knob and key of each setting that is to be put back."""
+        return [(one["knob"], one["key"]) for one in self._told(("eth1",))["tuned"]]
+
+    def tune(self, *ports: str) -> dict[tuple[str, str], Step]:
+        """Set what can be better; what was done by knob and key."""
+        return _steps("tune", *(("--ports", ",".join(ports)) if ports else ()))
+
+    def restore(self, *, force: bool = False) -> dict[tuple[str, str], Step]:
         """Put everything back; what was done by knob and key."""
-        return {(one.knob, one.key): one for one in tuner.restore(machine=self.machine, path=self.path, **options)}
+        return _steps("restore", *(("--force",) if force else ()))
+
+    def _told(self, ports: Sequence[str]) -> Any:
+        status, text = _printed("check", "--json", *(("--ports", ",".join(ports)) if ports else ()))
+        told = json.loads(text)
+        assert status == any(one["state"] != "ok" for one in told["findings"])
+        return told
+
+
+class Step(NamedTuple):
+    """What became of a setting."""
+
+    done: str
+    text: str
+
+
+def _printed(*words: str) -> tuple[int, str]:
+    with redirect_stdout(io.StringIO()) as printed:
+        status = run(["host", *words])
+    return status, printed.getvalue()
+
+
+def _steps(*words: str) -> dict[tuple[str, str], Step]:
+    status, text = _printed(*words)
+    lines = [re.split(r" {2,}", line, maxsplit=3) for line in text.splitlines()]
+    assert status in {0, 3}
+    if len(lines) == 1 and len(lines[0]) == 1:
+        assert status == 0, "nothing was to do"
+        return {}
+    steps = {(knob, key): Step(done, said) for done, knob, key, said in lines}
+    assert (status == 3) == any(step.done in {"changed", "failed"} for step in steps.values())
+    return steps
 
 
 class Memory:

@@ -30,7 +30,7 @@ from tests.unit.campaigning import (
 )
 from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
-from tests.unit.made_labs import is_used, own_labs, used
+from tests.unit.made_registers import is_used, own_labs, used
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 

@@ -12,7 +12,7 @@ from click.shell_completion import BashComplete
 from tests.absent import absent
 from tests.unit import listed
 from tests.unit.conftest import Ran
-from tests.unit.made_labs import left_behind, own_labs
+from tests.unit.made_registers import left_behind, own_labs
 
 from natgauge.cli import app
 

@@ -10,28 +10,26 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from contextvars import Context
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 from pathlib import Path
-from typing import get_args
+from typing import Any, TypeAlias
 
 import pytest
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
-from tests.unit.made_machine import undoing
+from tests.unit.made_labs import USER, Machine
 
-from natgauge.cleaning import cleanup
-from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.labs.common import locks, marks, namespaces
-from natgauge.labs.common import register as registers
-from natgauge.labs.common.register import Register
-from natgauge.labs.common.undoing import Decision, Gone
+Cleaned: TypeAlias = Callable[[], list[str]]
+
+#: The first line on lab x, which was left behind.
+TITLE = f"took down lab x, left behind by {USER}"
 
 
-def hold(root: Path, told: Connection) -> None:
+def hold(machine: Machine, told: Connection) -> None:
     """Use lab x, which has set the knob, until it is killed; at a signal begin a process for a moment."""
 
     def begins(*_: object) -> None:
@@ -39,37 +37,30 @@ def hold(root: Path, told: Connection) -> None:
             time.sleep(0.7)
             os._exit(0)
 
-    register = registers.Register.begin("x", "netns", {"a": 1})
-    register.directory.mkdir()
-    register.record("directory", path=str(_made()))
-    _made().mkdir()
-    register.set_global(root / "knob", "changed")
+    made = made_by(machine)
+    machine.use("x", made, (machine.root / "knob", 2))
+    made.mkdir(parents=True)
     signal.signal(signal.SIGUSR1, begins)
     told.send("ready")
     time.sleep(60)
 
 
-def _register_of(items: str, *, name: str = "x") -> str:
+def made_by(machine: Machine) -> Path:
+    """The folder that the holder makes."""
+    return machine.labs / "x" / "made"
+
+
+def register_of(items: str, *, name: str = "x") -> str:
     head = f'"version": 1, "name": "{name}", "kind": "netns", "kept": false, "user": "u", "settings": {{}}'
     return f'{{{head}, "items": {items}}}'
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stands for /proc/sys and the file system."""
-    monkeypatch.setattr(locks, "RUN", tmp_path / "run")
-    directory = tmp_path / "root"
-    directory.mkdir()
-    monkeypatch.setattr(registers, "GLOBAL_ROOTS", (f"{directory}/",))
-    return directory
-
-
-@pytest.fixture
-def holder(root: Path) -> Iterator[ForkProcess]:
+def holder(machine: Machine) -> Iterator[ForkProcess]:
     """A process that uses lab x; as it is forked, it has what the test replaced."""
-    (root / "knob").write_text("before\n")
+    (machine.root / "knob").write_text("before\n")
     here, there = Pipe()
-    process = ForkProcess(target=hold, args=(root, there))
+    process = ForkProcess(target=hold, args=(machine, there))
     process.start()
     there.close()
     assert here.recv() == "ready"
@@ -79,61 +70,46 @@ def holder(root: Path) -> Iterator[ForkProcess]:
     here.close()
 
 
-def done(decisions: Iterable[Decision]) -> list[str]:
-    """The lines of these decisions once they are carried out."""
-    lines: list[str] = []
-    cleanup.carry_out(list(decisions), lines.append)
-    return lines
+@pytest.fixture
+def cleaned(ran: Ran) -> Cleaned:
+    """What cleaning says, line by line."""
+    return lambda: str(ran(["lab", "clean"]).out).splitlines()
 
 
-def _begin(name: str = "x") -> Register:
-    return Register.begin(name, "netns", {})
+def labs(ran: Ran) -> list[dict[str, Any]]:
+    """What is told of each lab."""
+    found: list[dict[str, Any]] = json.loads(ran(["lab", "status", "--json"]).out)["labs"]
+    return found
 
 
-def _content(name: str = "x") -> dict[str, object]:
-    content = json.loads((locks.folder("labs") / f"{name}.json").read_text())
-    assert isinstance(content, dict)
-    return content
+def items(machine: Machine) -> list[dict[str, str]]:
+    """What is written down of lab x."""
+    found: list[dict[str, str]] = json.loads((machine.labs / "x.json").read_text())["items"]
+    return found
 
 
-def _made() -> Path:
-    """The folder that the holder makes."""
-    return locks.directory_of("x") / "made"
-
-
-def _title() -> str:
-    """The first line on lab x, which was left behind."""
-    return f"took down lab x, left behind by {registers.user_name()}"
-
-
-def _left() -> list[str]:
-    """All files and folders below /run/natgauge, without its subfolders."""
-    return sorted(path.name for path in locks.RUN.glob("*/*"))
-
-
-def test_what_will_be_made_is_in_the_file_at_once_and_undoing_leaves_nothing(root: Path) -> None:
-    register = _begin()
-    folder = register.directory
-    register.record("directory", path=str(folder))
-    assert _content()["items"] == [{"what": "directory", "path": str(folder)}]
+def test_what_will_be_made_is_in_the_file_at_once_and_undoing_leaves_nothing(machine: Machine, ran: Ran) -> None:
+    folder = machine.labs / "x"
+    let_go = machine.use("x", folder, folder / "never-made")
+    assert items(machine) == [{"what": "directory", "path": str(path)} for path in (folder, folder / "never-made")]
     folder.mkdir()
-    register.record("directory", path=f"{folder}/never-made")
-    assert undoing(register) == [f"deleted directory {folder}"]
-    register.release()
-    assert _left() == [path.name for path in root.iterdir()] == []
+    let_go()
+    assert ran(["lab", "down", "x"]).out == f"deleted directory {folder}\n"
+    assert machine.left() == [path.name for path in machine.root.iterdir()] == []
 
 
-def test_a_second_user_is_refused_and_told_who_the_first_is(holder: ForkProcess, golden: Golden) -> None:
-    with golden.raises(HostError):
-        _begin()
-    (lab,) = cleanup.status()
-    assert (lab.name, lab.state, lab.pid) == ("x", "in use", holder.pid)
-    assert cleanup.clean({"x"}) == []
+def test_a_second_user_is_refused_and_told_who_the_first_is(
+    holder: ForkProcess, ran: Ran, cleaned: Cleaned, golden: Golden
+) -> None:
+    golden(ran(["lab", "up", "x"], status=3).err)
+    (lab,) = labs(ran)
+    assert (lab["name"], lab["state"], lab["pid"]) == ("x", "in use", holder.pid)
+    assert cleaned() == ["nothing to clean"]
 
 
 @pytest.mark.parametrize("is_starting", [False, True])
 def test_what_a_killed_user_left_is_found_and_undone_once_a_process_that_it_was_starting_has_ended(
-    holder: ForkProcess, root: Path, *, is_starting: bool
+    holder: ForkProcess, machine: Machine, ran: Ran, cleaned: Cleaned, *, is_starting: bool
 ) -> None:
     if is_starting:
         # Like a process between fork and exec, the child has the lock's file open.
@@ -143,122 +119,70 @@ def test_what_a_killed_user_left_is_found_and_undone_once_a_process_that_it_was_
             time.sleep(0.01)
     holder.kill()
     holder.join()
+    knob = machine.root / "knob"
     if not is_starting:
-        (lab,) = cleanup.status()
-        assert (lab.state, lab.pid, lab.changed) == ("left behind", None, {f"{root}/knob": "before"})
-    assert cleanup.clean({"x"}) == [_title(), f"restored {root}/knob to before", f"deleted directory {_made()}"]
-    assert cleanup.clean({"x"}) == []
-    assert [path.name for path in root.iterdir()] == ["knob"]
-    assert cleanup.status() == []
+        (lab,) = labs(ran)
+        assert (lab["state"], lab["pid"], lab["changed"]) == ("left behind", None, {str(knob): "before"})
+    folders = [f"deleted directory {made_by(machine)}", f"deleted directory {made_by(machine).parent}"]
+    assert cleaned() == [TITLE, f"restored {knob} to before", *folders]
+    assert cleaned() == ["nothing to clean"]
+    assert [path.name for path in machine.root.iterdir()] == ["knob"]
+    assert labs(ran) == []
 
 
-def test_a_new_run_undoes_what_a_killed_one_left(holder: ForkProcess, root: Path) -> None:
+def test_a_new_run_undoes_what_a_killed_one_left(
+    holder: ForkProcess, machine: Machine, ran: Ran, golden: Golden
+) -> None:
     holder.kill()
     holder.join()
-    register = _begin()
-    assert (root / "knob").read_text() == "before"
-    assert not _made().exists()
-    register.release()
+    made = made_by(machine)
+    assert made.is_dir()
+    # This machine has no network for a lab of its own.
+    golden(ran(["lab", "up", "x"], status=3).err)
+    assert (machine.root / "knob").read_text() == "before"
+    assert not made.exists()
 
 
-def test_between_two_labs_of_a_process_no_other_process_takes_their_name(root: Path) -> None:
-    """Seen: a measurement took the lab of a campaign between two of its cells, and the campaign ended."""
-
-    def taken_elsewhere() -> bool:
-        return Context().run(locks.Lock("x").try_take)
-
-    with locks.kept(), locks.kept():
-        for _ in range(2):
-            register = _begin()
-            register.undo()
-            register.release()
-            assert not taken_elsewhere()
-            assert locks.Lock("x").is_held()
-        assert locks.holders() == {os.getpid()}
-    assert list(locks.folder("labs").iterdir()) == []
-    with locks.kept():
-        _begin().release()
-        # Somebody deletes all files of natgauge, and another process takes the name.
-        locks.Lock("x").path.unlink()
-        other = locks.Lock("x")
-        assert Context().run(other.try_take)
-        with pytest.raises(locks.InUseError):
-            _begin()
-        other.release()
-    without = _begin()
-    without.release()
-    assert taken_elsewhere()
-    assert (root.parent / "run" / "labs" / "x.lock").exists()
-
-
-def test_a_kept_lab_is_not_made_anew_but_can_be_reopened(root: Path, golden: Golden) -> None:
-    register = _begin()
-    register.record("directory", path=f"{root}/a")
-    register.keep()
-    register.release()
-    assert [lab.state for lab in cleanup.status()] == ["kept"]
-    with pytest.raises(UsageError, match="natgauge lab down x"):
-        _begin()
-    again = Register.reopen("x")
-    again.require_kept("netns")
-    with golden.raises(UsageError):
-        again.require_kept("cable")
-    again.release()
-    assert cleanup.take_down("x") == []
-    assert cleanup.status() == []
+def test_a_kept_lab_is_not_made_anew_but_can_be_reopened(machine: Machine, ran: Ran, golden: Golden) -> None:
+    machine.leave("x", machine.root / "a", kept=True)
+    assert [lab["state"] for lab in labs(ran)] == ["kept"]
+    golden(ran(["lab", "up", "x"], status=2).err)
+    assert ran(["lab", "down", "x"]).out == "lab x had nothing left to undo\n"
+    assert labs(ran) == []
 
 
 @pytest.mark.parametrize("last", ["a", "b"])
 def test_globals_come_back_in_reverse_and_the_last_of_two_labs_restores_what_the_first_found(
-    root: Path, last: str
+    machine: Machine, ran: Ran, last: str
 ) -> None:
-    knob, other = root / "knob", root / "other"
+    knob, other = machine.root / "knob", machine.root / "other"
     knob.write_text("1\n")
     other.write_text("2")
-    labs = {name: _begin(name) for name in "ab"}
-    labs["a"].set_global(knob, 10)
-    labs["a"].set_global(other, 20)
-    labs["a"].set_global(knob, 2)
-    labs["b"].set_global(knob, 3)
+    machine.leave("a", (knob, 10), (other, 20), (knob, 2))
+    machine.leave("b", (knob, 3))
     first = "a" if last == "b" else "b"
     restored = f"restored {other} to 2"
-    assert undoing(labs[first]) == ([restored] if first == "a" else [])
+    nothing = f"lab {first} had nothing left to undo"
+    assert ran(["lab", "down", first]).out.splitlines() == ([restored] if first == "a" else [nothing])
     assert knob.read_text() == "3"
-    assert undoing(labs[last]) == [*([restored] if last == "a" else []), f"restored {knob} to 1"]
+    expected = [*([restored] if last == "a" else []), f"restored {knob} to 1"]
+    assert ran(["lab", "down", last]).out.splitlines() == expected
     assert (knob.read_text(), other.read_text()) == ("1", "2")
-    for lab in labs.values():
-        lab.release()
 
 
-def test_a_setting_with_its_old_value_is_not_written_and_what_is_none_is_refused(root: Path, golden: Golden) -> None:
-    (root / "knob").write_text("1")
-    register = _begin()
-    register.remember_global(root / "knob", "1")
-    for path in ("/etc/passwd", f"{root}/../x"):
-        with pytest.raises(UsageError, match="can be remembered"):
-            register.remember_global(path, "1")
-    with golden.raises(HostError):
-        register.set_global(root / "absent", 5)
-    assert undoing(register) == []
-    register.release()
-
-
-def test_what_cannot_be_undone_stays_written_down(root: Path, golden: Golden) -> None:
-    register = _begin()
-    register.directory.mkdir()
-    obstacle = register.directory / "obstacle"
+def test_what_cannot_be_undone_stays_written_down(machine: Machine, ran: Ran, cleaned: Cleaned, golden: Golden) -> None:
+    folder = machine.labs / "x"
+    obstacle, knob = folder / "obstacle", machine.root / "knob"
+    knob.write_text("1")
+    machine.leave("x", obstacle, (knob, 2))
+    folder.mkdir()
     obstacle.write_text("a file, so it cannot be deleted as a directory")
-    register.record("directory", path=str(obstacle))
-    (root / "knob").write_text("1")
-    register.set_global(root / "knob", "2")
-    with golden.raises(BrokenError):
-        register.undo()
-    register.release()
-    assert (root / "knob").read_text() == "1"
-    assert _content()["items"] == [{"what": "directory", "path": str(obstacle)}]
+    golden(ran(["lab", "down", "x"], status=4).err)
+    assert knob.read_text() == "1"
+    assert items(machine) == [{"what": "directory", "path": str(obstacle)}]
     obstacle.unlink()
-    assert cleanup.clean({"x"}) == [_title()]
-    assert cleanup.status() == []
+    assert cleaned() == [TITLE, f"deleted directory {folder}"]
+    assert labs(ran) == []
 
 
 @pytest.mark.parametrize(
@@ -269,92 +193,89 @@ def test_what_cannot_be_undone_stays_written_down(root: Path, golden: Golden) ->
         '{"version": 99}',
         '{"version": true}',
         '{"version": 1}',
-        _register_of("7"),
-        _register_of('["x"]'),
-        _register_of('[{"what": "bogus"}]'),
-        _register_of('[{"what": "namespace"}]'),
-        _register_of('[{"what": "namespace", "name": 5}]'),
-        _register_of('[{"what": "namespace", "name": "../x"}]'),
-        _register_of('[{"what": "directory", "path": null}]'),
-        _register_of('[{"what": "global", "path": "/proc/sys/x", "value": 1}]'),
-        _register_of("[]", name="other"),
+        register_of("7"),
+        register_of('["x"]'),
+        register_of('[{"what": "bogus"}]'),
+        register_of('[{"what": "namespace"}]'),
+        register_of('[{"what": "namespace", "name": 5}]'),
+        register_of('[{"what": "namespace", "name": "../x"}]'),
+        register_of('[{"what": "directory", "path": null}]'),
+        register_of('[{"what": "global", "path": "/proc/sys/x", "value": 1}]'),
+        register_of("[]", name="other"),
     ],
 )
-def test_a_register_that_cannot_be_read_is_refused(root: Path, text: str, golden: Golden) -> None:
-    assert root.exists()
-    (locks.made_folder("labs") / "x.json").write_text(text)
-    with golden.raises(HostError):
-        _begin()
-    assert _left() == ["x.json"]
+def test_a_register_that_cannot_be_read_is_refused(machine: Machine, text: str, ran: Ran, golden: Golden) -> None:
+    (machine.folder("labs") / "x.json").write_text(text)
+    golden(ran(["lab", "up", "x"], status=3).err)
+    assert machine.left() == ["x.json"]
 
 
 @pytest.mark.parametrize("content", ["", "1", None], ids=["empty", "begun", "whole"])
-def test_a_mark_that_was_being_written_goes_with_its_lab(root: Path, content: str | None) -> None:
-    register = _begin()
-    register.record("namespace", name="ng-x-gateway")
-    register.release()
-    folder = locks.made_folder("namespaces")
+def test_a_mark_that_was_being_written_goes_with_its_lab(
+    machine: Machine, content: str | None, ran: Ran, cleaned: Cleaned
+) -> None:
+    machine.leave("x", "ng-x-gateway")
+    machine.mark("ng-x-gateway")
+    folder = machine.run / "namespaces"
+    whole = (folder / "ng-x-gateway").read_text()
+    (folder / "ng-x-gateway").unlink()
     for name in ("ng-x-gateway", "ng-x-gateway2"):
-        (folder / f"{name}.1.new").write_text(marks.cookie() if content is None else content)
-    assert root.exists()
-    assert marks.names() == ()
-    cleanup.clean({"x"})
+        (folder / f"{name}.1.new").write_text(whole if content is None else content)
+    # What is being written marks nothing, so the second one is not gone because of a namespace that is missing.
+    assert ran(["lab", "down", "x"]).out == "lab x had nothing left to undo\n"
     assert [path.name for path in folder.iterdir()] == ["ng-x-gateway2.1.new"]
+    assert cleaned() == [f"deleted {folder}/ng-x-gateway2.1.new"]
 
 
-def test_what_killed_runs_wrote_of_no_lab_goes_once_nobody_holds_a_lock(root: Path) -> None:
-    assert root.exists()
-    partial: dict[locks.Subfolder, str] = {
-        "guests": "kvm", "namespaces": "ng-x-gateway", "settings": "0a", "uses": "a.uses",
-    }  # fmt: skip
-    paths = [locks.made_folder(name) / f"{of}.1.new" for name, of in partial.items()]
+def test_what_killed_runs_wrote_of_no_lab_goes_once_nobody_holds_a_lock(machine: Machine, cleaned: Cleaned) -> None:
+    partial = {"guests": "kvm", "namespaces": "ng-x-gateway", "settings": "0a", "uses": "a.uses"}
+    paths = [machine.folder(name) / f"{of}.1.new" for name, of in partial.items()]
     for path in paths:
         path.write_text("")
         path.with_name("precious").write_text("of others")
-    lock = locks.Lock("port", "a port")
-    lock.take()
-    assert done(cleanup._of_partial(Gone())) == []
-    lock.release()
-    assert sorted(done(cleanup._of_partial(Gone()))) == [f"deleted {path}" for path in paths]
+    let_go = machine.lock("port", "a port")
+    assert cleaned() == ["nothing to clean"]
+    let_go()
+    assert sorted(cleaned()) == [f"deleted {path}" for path in paths]
     assert all(path.with_name("precious").exists() for path in paths)
 
 
-def test_a_run_killed_in_a_write_or_before_it_made_anything_leaves_files_that_are_cleaned(root: Path) -> None:
-    folder = locks.made_folder("labs")
+def test_a_run_killed_in_a_write_or_before_it_made_anything_leaves_files_that_are_cleaned(
+    machine: Machine, ran: Ran, cleaned: Cleaned
+) -> None:
+    folder = machine.folder("labs")
     for name in ("x.lock", "x.json.1.new"):
         (folder / name).write_text("1")
-    assert done(cleanup._of_files(Gone())) == [f"deleted {folder}/x.json.1.new", f"deleted {folder}/x.lock"]
-    assert _left() == []
-    register = _begin()
-    register.record("directory", path=f"{root}/a")
-    register.release()
+    assert cleaned() == [f"deleted {folder}/x.json.1.new", f"deleted {folder}/x.lock"]
+    assert machine.left() == []
+    machine.leave("x", machine.root / "a")
     (folder / "x.json.1.new").write_text('{"version":')
-    assert [lab.name for lab in cleanup.status()] == ["x"]
-    cleanup.clean({"x"})
-    assert _left() == []
+    assert [lab["name"] for lab in labs(ran)] == ["x"]
+    cleaned()
+    assert machine.left() == []
 
 
 def skip_unless_init_adopts(orphan: int) -> None:
     parent = Path(f"/proc/{orphan}/stat").read_text().rpartition(")")[2].split()[1]
-    if parent != "1" and Path(f"/proc/{parent}/comm").read_text().strip() not in cleanup._INIT_NAMES:
+    if parent != "1" and Path(f"/proc/{parent}/comm").read_text().strip() not in {"init", "systemd"}:
         pytest.skip("this machine hands orphans to a process that is neither init nor systemd")
 
 
-def test_a_program_of_natgauges_whose_parent_is_gone_is_an_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_of_natgauges_whose_parent_is_gone_is_an_orphan(machine: Machine, ran: Ran) -> None:
     started = subprocess.run(
         ["/bin/sh", "-c", "/bin/sleep 60 >/dev/null 2>&1 & echo $!"], capture_output=True, text=True, check=True
     )
     pid = int(started.stdout)
+    dry = ["lab", "clean", "--dry-run"]
     with subprocess.Popen(["/bin/sleep", "60"]) as child:
         try:
             skip_unless_init_adopts(pid)
-            monkeypatch.setattr(cleanup, "PROGRAMS", (Path(f"/proc/{pid}/exe").readlink().name,))
-            assert cleanup._is_orphan(pid)
-            # Its parent, this test, lives.
-            assert not cleanup._is_orphan(child.pid)
-            assert not cleanup._is_orphan(os.getpid())
-            monkeypatch.setattr(cleanup, "PROGRAMS", ("natgauge-engine",))
-            assert not cleanup._is_orphan(pid)
+            machine.programs[:] = [Path(f"/proc/{pid}/exe").readlink().name]
+            # The parent of the child, this test, lives.
+            machine.processes = [pid, child.pid, os.getpid()]
+            assert ran(dry).out == f"would end process {pid}\n"
+            machine.programs[:] = ["natgauge-engine"]
+            assert ran(dry).out == "nothing to clean\n"
         finally:
             os.kill(pid, signal.SIGKILL)
             child.kill()
@@ -374,9 +295,9 @@ if os.fork() == 0:
 
 
 @pytest.fixture
-def ending(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+def ending(machine: Machine) -> Iterator[int]:
     """A program of ours that has no parent any more, and is ending."""
-    monkeypatch.setattr(cleanup, "PROGRAMS", ("ng-ending-test",))
+    machine.programs[:] = ["ng-ending-test"]
     started = subprocess.Popen([sys.executable, "-c", ENDING], stdout=subprocess.PIPE, text=True)
     assert started.stdout
     pid = int(started.stdout.readline())
@@ -391,109 +312,94 @@ def ending(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 
 def test_a_program_that_is_ending_is_waited_for(
-    ending: int, orphans: set[int], monkeypatch: pytest.MonkeyPatch
+    ending: int, orphans: set[int], machine: Machine, cleaned: Cleaned
 ) -> None:
     orphans.add(ending)
-    monkeypatch.setattr(namespaces, "all_processes", lambda: [ending])
+    machine.processes = [ending]
     skip_unless_init_adopts(ending)
     assert not Path(f"/proc/{ending}/exe").exists()
     handle = os.pidfd_open(ending)
     try:
-        assert done(cleanup._of_orphans()) == [f"ended process {ending}"]
+        assert cleaned() == [f"ended process {ending}"]
         # A descriptor of a process can be read from its end on.
         assert select.select([handle], [], [], 0)[0] == [handle]
     finally:
         os.close(handle)
-    assert done(cleanup._of_orphans()) == []
-
-
-def test_a_program_that_has_ended_is_waited_for_until_it_is_off_the_list_of_processes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    process = subprocess.Popen(["/bin/true"])
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    monkeypatch.setattr(cleanup, "_is_orphan", lambda pid: pid == process.pid)
-    monkeypatch.setattr(namespaces, "all_processes", lambda: [process.pid])
-    # While it is waited for, its parent does what the init process does for an orphan.
-    monkeypatch.setattr(time, "sleep", lambda _seconds: process.wait())
-    assert done(cleanup._of_orphans()) == []
-    assert not Path(f"/proc/{process.pid}").exists()
+    assert cleaned() == ["nothing to clean"]
 
 
 def test_what_does_not_end_is_told_after_all_else_was_undone(
-    holder: ForkProcess, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    holder: ForkProcess, ending: int, machine: Machine, ran: Ran, golden: Golden
 ) -> None:
     holder.kill()
     holder.join()
-
-    def stays(_pids: object) -> list[int]:
-        raise BrokenError("process 7: did not end")
-
-    monkeypatch.setattr(namespaces, "all_processes", lambda: [holder.pid])
-    monkeypatch.setattr(cleanup, "_is_orphan", lambda pid: pid == holder.pid)
-    monkeypatch.setattr(namespaces, "end_processes", stays)
-    monkeypatch.setattr(namespaces, "names", tuple)
-    with golden.raises(BrokenError):
-        cleanup.clean()
-    assert not _made().exists()
-    assert _left() == []
+    skip_unless_init_adopts(ending)
+    machine.processes, machine.undying = [ending], True
+    golden(ran(["lab", "clean"], status=4).err)
+    assert not made_by(machine).exists()
+    assert machine.left() == []
 
 
-def test_a_fifo_in_the_place_of_a_register_a_lock_or_a_mark_keeps_nobody_waiting(root: Path) -> None:
-    assert root.exists()
-    os.mkfifo(locks.made_folder("labs") / "x.lock")
-    os.mkfifo(locks.made_folder("namespaces") / "ng-x-gateway")
-    assert not locks.Lock("x").is_held()
-    assert marks.read("ng-x-gateway") == ""
-    os.mkfifo(locks.folder("labs") / "x.json")
-    with pytest.raises(HostError, match="is a FIFO"):
-        cleanup.status()
+def test_a_fifo_in_the_place_of_a_register_a_lock_or_a_mark_keeps_nobody_waiting(
+    machine: Machine, ran: Ran, cleaned: Cleaned, golden: Golden
+) -> None:
+    machine.leave("x", machine.root / "a")
+    os.mkfifo(machine.labs / "x.lock")
+    os.mkfifo(machine.folder("namespaces") / "ng-x-gateway")
+    assert [lab["state"] for lab in labs(ran)] == ["left behind"]
+    assert cleaned() == [TITLE]
+    assert machine.left() == ["ng-x-gateway"]
+    os.mkfifo(machine.labs / "x.json")
+    golden(ran(["lab", "status"], status=3).err)
 
 
-def test_what_is_no_lab_is_refused(root: Path, golden: Golden) -> None:
-    assert root.exists()
-    with golden.raises(UsageError):
-        cleanup.take_down("x")
-    assert _left() == []
-    (locks.made_folder("labs") / "A b.json").write_text(_register_of("[]", name="A b"))
-    with golden.raises(HostError):
-        cleanup.status()
+def test_what_is_no_lab_is_refused(machine: Machine, ran: Ran, golden: Golden) -> None:
+    golden(ran(["lab", "down", "x"], status=2).err)
+    assert machine.left() == []
+    (machine.folder("labs") / "A b.json").write_text(register_of("[]", name="A b"))
+    golden(ran(["lab", "status"], status=3).err)
 
 
-@pytest.mark.parametrize("name", get_args(locks.Subfolder))
-def test_a_link_in_the_place_of_a_folder_never_leads_cleaning_elsewhere(root: Path, name: locks.Subfolder) -> None:
-    (root / "precious").write_text("of others")
-    (root / "folder").mkdir()
-    locks.made_folder("labs").rmdir()
-    locks.folder(name).symlink_to(root)
-    with pytest.raises(HostError, match="is no folder"):
-        cleanup.clean()
-    assert sorted(path.name for path in root.iterdir()) == ["folder", "precious"]
+@pytest.mark.parametrize("name", ["labs", "locks", "namespaces", "settings", "uses", "guests"])
+def test_a_link_in_the_place_of_a_folder_never_leads_cleaning_elsewhere(
+    machine: Machine, name: str, ran: Ran, golden: Golden
+) -> None:
+    (machine.root / "precious").write_text("of others")
+    (machine.root / "folder").mkdir()
+    machine.folder("labs").rmdir()
+    (machine.run / name).symlink_to(machine.root)
+    golden(ran(["lab", "clean"], status=3).err)
+    assert sorted(path.name for path in machine.root.iterdir()) == ["folder", "precious"]
 
 
-def test_marks_behind_a_link_are_no_marks_and_a_file_that_is_no_mark_is_left(root: Path) -> None:
-    (root / "precious").write_text("of others")
-    folder = locks.made_folder("labs").parent / "namespaces"
-    folder.symlink_to(root)
-    assert marks.names() == ()
-    marks.remove("precious")
-    assert (root / "precious").exists()
-    folder.unlink()
-    (locks.made_folder("namespaces") / "precious").write_text("of others")
-    marks.write("ng-own-gateway", marks.cookie())
-    assert done(cleanup._of_marks(Gone())) == [f"deleted {folder}/ng-own-gateway"]
+def test_a_file_that_is_no_mark_is_left(machine: Machine, cleaned: Cleaned) -> None:
+    folder = machine.folder("namespaces")
+    (folder / "precious").write_text("of others")
+    machine.mark("ng-own-gateway")
+    # A lab in use may be about to give a namespace this name.
+    let_go = machine.lock("x")
+    assert cleaned() == ["nothing to clean"]
+    let_go()
+    assert cleaned() == [f"deleted {folder}/ng-own-gateway"]
     assert [path.name for path in folder.iterdir()] == ["precious"]
 
 
+def test_what_a_lab_left_that_was_made_meanwhile_is_not_deleted(machine: Machine, cleaned: Cleaned) -> None:
+    folder = machine.folder("labs") / "x"
+    folder.mkdir()
+    machine.meanwhile = lambda: machine.leave("x", folder)
+    assert cleaned() == []
+    assert machine.left() == ["x", "x.json"]
+
+
 @pytest.mark.parametrize("link", ["x", "x/gateway"])
-def test_a_link_in_the_folder_of_a_lab_never_leads_cleaning_elsewhere(root: Path, link: str, golden: Golden) -> None:
-    (root / "gateway" / "work").mkdir(parents=True)
-    register = _begin()
-    path = locks.folder("labs") / link
+def test_a_link_in_the_folder_of_a_lab_never_leads_cleaning_elsewhere(
+    machine: Machine, link: str, ran: Ran, golden: Golden
+) -> None:
+    (machine.root / "gateway" / "work").mkdir(parents=True)
+    machine.leave("x", machine.labs / "x" / "gateway" / "work")
+    path = machine.labs / link
     path.parent.mkdir(exist_ok=True)
-    path.symlink_to(root / "gateway" if link == "x/gateway" else root)
-    register.record("directory", path=str(register.directory / "gateway" / "work"))
-    register.release()
-    with golden.raises(BrokenError):
-        cleanup.clean({"x"})
-    assert (root / "gateway" / "work").is_dir()
+    path.symlink_to(machine.root / "gateway" if link == "x/gateway" else machine.root)
+    golden(ran(["lab", "clean"], status=4).err)
+    assert (machine.root / "gateway" / "work").is_dir()

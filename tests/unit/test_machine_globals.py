@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab shares with its machine: settings that several labs change, and namespaces that nobody may hold."""
+"""What a lab shares with its machine: settings that several labs change or rely on, names, and namespaces."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import Context
 from pathlib import Path
 
 import pytest
 from pyroute2 import netns
 from tests.unit.golden import Golden
-from tests.unit.made_machine import undoing
+from tests.unit.made_machine import Memory, undoing
 
 from natgauge import files
 from natgauge.cleaning import cleanup
-from natgauge.errors import BrokenError, HostError
+from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import announcements
 from natgauge.host.announcements import Announced, Announcement, turn
-from natgauge.labs.common import device, links, locks, marks, namespaces
+from natgauge.host.settings import LocalSetting, reliance_kept
+from natgauge.labs.common import device, links, locks, marks, namespaces, processes
 from natgauge.labs.common import register as registers
 from natgauge.labs.common.device import ThisMachine
 from natgauge.labs.common.processes import NoThreadError, in_thread
@@ -81,8 +83,12 @@ def undone(process: subprocess.Popen[str]) -> str:
     return process.communicate("\n")[0].strip()
 
 
+def begin(name: str = "x") -> Register:
+    return Register.begin(name, "netns", {})
+
+
 def lab(knob: Path, value: int, name: str = "x") -> Register:
-    register = Register.begin(name, "netns", {})
+    register = begin(name)
     register.set_global(knob, value)
     return register
 
@@ -468,3 +474,268 @@ def test_an_ordinary_file_with_a_copied_mark_is_not_natgauges(monkeypatch: pytes
     assert [name for name in ("ng-x-gateway", "ng-y-gateway", "plain") if namespaces.is_marked(name)] == [
         "ng-x-gateway"
     ]
+
+
+# The right to use a name, what natgauge calls its own, and which processes nobody waits for.
+
+
+@pytest.mark.usefixtures("knob")
+def test_between_two_labs_of_a_process_no_other_process_takes_their_name() -> None:
+    """Seen: a measurement took the lab of a campaign between two of its cells, and the campaign ended."""
+
+    def taken_elsewhere() -> bool:
+        return Context().run(locks.Lock("x").try_take)
+
+    with locks.kept(), locks.kept():
+        for _ in range(2):
+            register = begin()
+            register.undo()
+            register.release()
+            assert not taken_elsewhere()
+            assert locks.Lock("x").is_held()
+        assert locks.holders() == {os.getpid()}
+    assert list(locks.folder("labs").iterdir()) == []
+    with locks.kept():
+        begin().release()
+        # Somebody deletes all files of natgauge, and another process takes the name.
+        locks.Lock("x").path.unlink()
+        other = locks.Lock("x")
+        assert Context().run(other.try_take)
+        with pytest.raises(locks.InUseError):
+            begin()
+        other.release()
+    without = begin()
+    without.release()
+    assert taken_elsewhere()
+    assert (locks.folder("labs") / "x.lock").exists()
+
+
+@pytest.mark.usefixtures("knob")
+def test_a_lab_whose_register_is_damaged_is_not_made_and_its_name_stays_free() -> None:
+    path = locks.made_folder("labs") / "x.json"
+    path.write_text("{")
+    with pytest.raises(HostError, match=r"x\.json: is damaged"):
+        begin()
+    assert [each.name for each in path.parent.iterdir()] == ["x.json"]
+
+
+@pytest.mark.usefixtures("knob")
+def test_a_kept_lab_is_never_made_anew_and_one_of_another_kind_is_not_used(golden: Golden) -> None:
+    register = begin()
+    register.keep()
+    register.release()
+    with pytest.raises(UsageError, match="natgauge lab down x"):
+        begin()
+    again = Register.reopen("x")
+    again.require_kept("netns")
+    with golden.raises(UsageError):
+        again.require_kept("cable")
+    again.release()
+
+
+@pytest.mark.usefixtures("knob")
+def test_a_holder_that_is_dead_is_not_named_as_if_it_lived(golden: Golden) -> None:
+    lock = locks.Lock("x")
+    lock.take()
+    lock.path.write_text("4194304 77")
+    assert lock.holder() is None
+    other = locks.Lock("x")
+    with golden.raises(HostError):
+        other.take()
+    lock.path.write_text(f"{os.getpid()} 77")
+    assert lock.holder() is None, "the process that has this number now began later"
+    lock.release()
+
+
+def test_a_setting_with_its_old_value_is_not_written_and_what_is_none_is_refused(knob: Path, golden: Golden) -> None:
+    register = begin()
+    register.remember_global(knob, "1")
+    for path in ("/etc/passwd", f"{knob.parent}/../x"):
+        with pytest.raises(UsageError, match="can be remembered"):
+            register.remember_global(path, "1")
+    with golden.raises(HostError):
+        register.set_global(knob.parent / "absent", 5)
+    assert undoing(register) == []
+    register.release()
+
+
+@pytest.mark.usefixtures("knob")
+def test_marks_behind_a_link_are_no_marks_and_a_fifo_is_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("of others")
+    folder = locks.made_folder("labs").parent / "namespaces"
+    folder.symlink_to(tmp_path)
+    assert marks.names() == ()
+    marks.remove("precious")
+    assert (tmp_path / "precious").exists()
+    folder.unlink()
+    os.mkfifo(locks.made_folder("namespaces") / "ng-x-gateway")
+    assert marks.read("ng-x-gateway") == ""
+
+
+def test_a_program_that_has_ended_is_waited_for_until_it_is_off_the_list_of_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines: list[str] = []
+    process = subprocess.Popen(["/bin/true"])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    monkeypatch.setattr(cleanup, "_is_orphan", lambda pid: pid == process.pid)
+    monkeypatch.setattr(namespaces, "all_processes", lambda: [process.pid])
+    # While it is waited for, its parent does what the init process does for an orphan.
+    monkeypatch.setattr(time, "sleep", lambda _seconds: process.wait())
+    cleanup.carry_out(cleanup._of_orphans(), lines.append)
+    assert lines == []
+    assert not Path(f"/proc/{process.pid}").exists()
+    assert cleanup.has_ended(process.pid)
+
+
+@pytest.mark.parametrize(
+    ("parent", "program", "command", "holds", "orphan"),
+    [
+        (1, "python3.11", b"/usr/bin/python3.11\0/usr/local/bin/natgauge\0measure", False, False),
+        (1, "python3.11", b"python\0bench.py", True, False),
+        (1, "python3.11", b"python\0supervisord", False, True),
+        (1, "tini", b"tini\0--\0natgauge", False, True),
+        # Its parent is outside of the container.
+        (0, "tini", b"", False, False),
+    ],
+)
+def test_the_first_process_of_a_container_may_be_natgauge(
+    monkeypatch: pytest.MonkeyPatch, parent: int, *, program: str, command: bytes, holds: bool, orphan: bool
+) -> None:
+    real = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda self: command if str(self) == "/proc/1/cmdline" else real(self))
+    seen = {0: None, 1: program}
+    monkeypatch.setattr(cleanup, "_program_of", lambda pid: seen.get(pid, "natgauge-engine"))
+    monkeypatch.setattr(processes, "parent_of", lambda _pid: parent)
+    monkeypatch.setattr(locks, "holders", lambda: frozenset({1} if holds else ()))
+    assert cleanup._is_orphan(4711) is orphan
+
+
+# Whoever changes a setting that a gateway relies on is found; between labs it is kept.
+
+
+class Shared(Memory):
+    """The register of a lab in a container where another natgauge has set a value."""
+
+    def __init__(self, value: str | None) -> None:
+        super().__init__()
+        self.value = value
+
+    def value_set(self, _path: str | Path) -> str | None:
+        return self.value
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The size of a table of this machine."""
+    path = tmp_path / "nf_conntrack_max"
+    path.write_text("1000\n")
+    return path
+
+
+@pytest.fixture(params=["set", "relied on"])
+def setting(path: Path, request: pytest.FixtureRequest) -> Iterator[LocalSetting]:
+    """It is 1000 when the gateway starts: natgauge has set it, or relies on what it found."""
+    made = LocalSetting("table_size", [path], memory=Memory)
+    if request.param == "set":
+        path.write_text("900")
+        made.write(1000)
+    else:
+        made.rely()
+    yield made
+    made.release()
+
+
+def test_nothing_is_found_where_nothing_changed(setting: LocalSetting) -> None:
+    assert setting.found_changed() == setting.found_changed() == ""
+
+
+@pytest.mark.parametrize("value", [300, 4000])
+def test_the_reason_has_the_setting_and_both_values_until_it_is_put_back(
+    setting: LocalSetting, path: Path, value: int, golden: Golden
+) -> None:
+    path.write_text(str(value))
+    for _ in range(2):
+        reason = setting.found_changed()
+        golden(reason)
+        assert f"and is {value} now" in reason
+    path.write_text("1000")
+    assert setting.found_changed() == ""
+
+
+def test_what_another_natgauge_of_this_container_raised_spoils_one_trial(path: Path) -> None:
+    setting = LocalSetting("table_size", [path], memory=lambda: Shared("4000"))
+    setting.rely()
+    path.write_text("4000")
+    assert "is 4000 now" in setting.found_changed()
+    assert setting.found_changed() == ""
+    setting.release()
+
+
+def test_another_gateway_of_this_process_may_raise_it(setting: LocalSetting, path: Path) -> None:
+    second = LocalSetting("table_size", [path], memory=Memory)
+    Context().run(second.write, 4000)
+    assert setting.found_changed() == second.found_changed() == ""
+    second.release()
+
+
+# A process that makes one lab after the other keeps its locks of the machine's settings between them.
+
+
+def table(path: Path) -> LocalSetting:
+    """As each gateway has one of its own; a lock of one is in the way of all others."""
+    return LocalSetting("table_size", [path], memory=Memory)
+
+
+@pytest.mark.parametrize("value", [2000, 500])
+def test_between_two_labs_nobody_else_lowers_what_the_next_one_relies_on(
+    path: Path, value: int, golden: Golden
+) -> None:
+    """Seen: another natgauge took a setting while the labs of a round were made again, and the comparison ended."""
+    with reliance_kept():
+        first = table(path)
+        first.write(value)
+        first.release()
+        path.write_text("1000")
+        other = table(path)
+        # Another process has no part in what this one keeps.
+        with golden.raises(HostError):
+            elsewhere(other, 100)
+        second = table(path)
+        second.write(value)
+        assert second.read() == value
+        second.release()
+    third = table(path)
+    third.write(100)
+    third.release()
+    assert path.read_text() == "100"
+
+
+def elsewhere(other: LocalSetting, value: int) -> None:
+    """Write in a context of its own, as another process would."""
+    Context().run(other.write, value)
+
+
+def test_several_gateways_rely_on_one_setting_in_round_after_round(path: Path) -> None:
+    with reliance_kept(), reliance_kept():
+        for _ in range(3):
+            gateways = [table(path) for _ in range(3)]
+            gateways[0].write(2000)
+            for gateway in gateways[1:]:
+                gateway.rely()
+            for gateway in reversed(gateways):
+                gateway.release()
+            with pytest.raises(HostError, match="relies on it"):
+                elsewhere(table(path), 100)
+    lowered = table(path)
+    lowered.write(100)
+    lowered.release()
+
+
+def test_without_labs_that_follow_the_lock_ends_with_the_gateway(path: Path) -> None:
+    first = table(path)
+    first.write(2000)
+    first.release()
+    second = table(path)
+    second.write(100)
+    second.release()

@@ -10,9 +10,9 @@ import pytest
 from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
+from tests.unit.made_cable import FakeCable, FloorEngine
 from tests.unit.test_measurer import SETTINGS, FakeTable
 from tests.unit.test_measurer import measurer as made_measurer
-from tests.unit.test_selftest import FakeCable
 
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError, UsageError
@@ -22,6 +22,7 @@ from natgauge.inputs.question import DeviceOptions
 from natgauge.measurer import Ability
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.tester.cable import CableTester, FrameKind
+from natgauge.tester.selftest import FloorTester
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer
 from natgauge.trial.planned import Planned
@@ -129,6 +130,12 @@ def test_the_cable_is_asked_for_delays_and_variation_and_must_give_some(golden: 
     assert plain.phase2 is not None
     assert plain.phase2.initiator is not None
     assert (plain.phase2.initiator.frames, plain.connections) == (25_000, 25_000)
+
+
+def test_the_floor_is_of_as_many_connections_and_rounds_as_are_named() -> None:
+    engine = FloorEngine()
+    FloorTester(FakeCable(), 3, engine, connections=5000).share(FrameKind("ipv6", 84, delays=True), rounds=3)
+    assert [request.contestants[0].trial.connections for request in engine.requests] == [5000] * 3
 
 
 def test_what_is_not_ours_is_not_told_to_do_anything(golden: Golden) -> None:

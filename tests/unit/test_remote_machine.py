@@ -1,29 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine reached over ssh tells of itself, what is taken from it, and how its settings are undone."""
+"""What a machine reached over ssh tells of itself, what is taken from it and run there, and how all is undone."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.absent import absent
+from tests.unit import fake_ethtool
 from tests.unit.golden import Golden
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.host.sections import sections_of
 from natgauge.host.tuning import recorded
+from natgauge.labs.common.network_counters import queues_shown
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.labs.ssh import bsd
+from natgauge.labs.ssh import bsd, remote
 from natgauge.labs.ssh import layout as layouts
 from natgauge.labs.ssh import segment as segments
 from natgauge.labs.ssh.facts import RemoteFacts, read, refuse_unfit, script
 from natgauge.labs.ssh.layout import layout
-from natgauge.labs.ssh.openssh import SshHost
+from natgauge.labs.ssh.openssh import SshHost, end_orphans, explained
 from natgauge.labs.ssh.remote import RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.segment import Segment, SystemWork
 
@@ -264,14 +272,14 @@ class Answers:
 
 
 def test_tuning_of_such_a_machine_is_refused_before_anything_changes(golden: Golden) -> None:
-    remote: Any = Answers()
+    far_machine: Any = Answers()
     blueprint = NetnsLab("x", initiator_family="ipv4", responder_family="ipv4", devices=("gateway",))
     laid = layout("x", ("gateway",), blueprint.cables, ("bridge0", "bridge1"))
 
     def changed(*_: str) -> None:
         pytest.fail("it is changed")
 
-    segment = Segment(remote, laid, (), RemoteMachine(remote, changed), changed, recorded, {})
+    segment = Segment(far_machine, laid, (), RemoteMachine(far_machine, changed), changed, recorded, {})
     with golden.raises(UsageError):
         segment.lay(1500, None, tunes=True)
 
@@ -434,3 +442,397 @@ def test_neighbour_limits_are_raised_again_after_a_reboot_of_the_machine(
     assert limit.read_text() == "4000\n"
     undone(log)
     assert limit.read_text() == "1024\n"
+
+
+# Queueing disciplines: those at the top, and what they dropped.
+
+QUEUES = """\
+qdisc noqueue 0: dev lo root refcnt 2
+ Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0)
+ backlog 0b 0p requeues 0
+qdisc tbf 8001: dev eth1 root refcnt 2 rate 20Mbit burst 16Kb lat 4.3s
+ Sent 18400 bytes 400 pkt (dropped 305, overlimits 12 requeues 0)
+ backlog 0b 0p requeues 0
+qdisc fq_codel 0: dev eth0 parent :1 limit 10240p flows 1024 quantum 1514
+ Sent 7 bytes 1 pkt (dropped 9, overlimits 0 requeues 0)
+  maxpacket 0 drop_overlimit 9 new_flow_count 0 ecn_mark 0
+qdisc mq 0: dev eth0 root
+ Sent 7 bytes 1 pkt (dropped 9, overlimits 0 requeues 0)
+qdisc clsact ffff: dev eth0 parent ffff:fff1
+ Sent 0 bytes 0 pkt (dropped 4, overlimits 0 requeues 0)
+"""
+
+
+def test_disciplines_at_the_top_are_read_and_those_below_are_not_counted_twice() -> None:
+    assert queues_shown(QUEUES) == {
+        "qdisc lo noqueue": 0,
+        "qdisc eth1 tbf": 305,
+        "qdisc eth0 mq": 9,
+        "qdisc eth0 clsact": 4,
+    }
+    assert queues_shown("") == queues_shown("tc: not found\n") == {}
+
+
+# Settings of a machine that devices run on.
+
+DEVICE_PORTS = ("eth1", "eth2")
+#: A card with four of eight queues that hashes addresses alone, and one whose driver has nothing to choose.
+DEVICE_CARDS: dict[str, Any] = {
+    "eth1": {"most": {"combined": 8}, "queues": {"combined": 4}, "hash": {"udp4": "sd", "udp6": "sdfn"}},
+    "eth2": {},
+}
+
+
+class DeviceMachine:
+    """A device_machine with a stand-in for ethtool and for the folder of its processors."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "ethtool.json").write_text(json.dumps(DEVICE_CARDS))
+        shutil.copy(fake_ethtool.__file__, folder / "fake.py")
+        (folder / "ethtool").write_text(f'#!/bin/sh\n{sys.executable} -I -S {folder}/fake.py "$@" && echo\n')
+        (folder / "ip").write_text("#!/bin/sh\n")
+        for program in ("ethtool", "ip"):
+            (folder / program).chmod(0o755)
+        for cpu, governor in enumerate(("powersave", "performance")):
+            place = folder / f"cpu{cpu}" / "cpufreq"
+            place.mkdir(parents=True)
+            (place / "scaling_governor").write_text(f"{governor}\n")
+            (place / "scaling_available_governors").write_text("performance powersave\n")
+        (folder / "online").write_text("0-1\n")
+
+    def run(self, script: str, *options: str) -> str:
+        """Run shell text there; the lab runs what changes something with `-eu`."""
+        text = script.replace("/sys/devices/system/cpu", str(self.folder))
+        path = f"{self.folder}:{os.environ['PATH']}"
+        done = subprocess.run(
+            ["/bin/sh", *options], input=text, env={"PATH": path}, capture_output=True, text=True, check=True
+        )
+        return done.stdout.replace(str(self.folder), "/sys/devices/system/cpu")
+
+    def now(self) -> str:
+        return self.run(recorded.script(DEVICE_PORTS))
+
+
+@pytest.fixture
+def device_machine(tmp_path: Path) -> DeviceMachine:
+    return DeviceMachine(tmp_path)
+
+
+SET_THERE = {
+    "device_governor": "performance, powersave",
+    "device_queues": ["combined 4", None],
+    "device_flow_hash": ["sd, sdfn", None],
+}
+
+
+def test_a_machine_without_such_settings_reports_none() -> None:
+    assert recorded.values("", DEVICE_PORTS) == {
+        "device_governor": None,
+        "device_queues": [None, None],
+        "device_flow_hash": [None, None],
+    }
+    assert list(recorded.changes("", DEVICE_PORTS)) == []
+
+
+def test_they_are_set_for_measuring_and_restored(device_machine: DeviceMachine, golden: Golden) -> None:
+    found = device_machine.now()
+    assert recorded.values(found, DEVICE_PORTS) == SET_THERE
+    changes = list(recorded.changes(found, DEVICE_PORTS))
+    golden([what for what, _, _ in changes])
+    for _, sets, _ in changes:
+        device_machine.run(sets, "-eu")
+    tuned = device_machine.now()
+    assert recorded.values(tuned, DEVICE_PORTS) == {
+        "device_governor": "performance",
+        "device_queues": ["combined 2", None],
+        "device_flow_hash": ["sdfn, sdfn", None],
+    }
+    assert list(recorded.changes(tuned, DEVICE_PORTS)) == []
+    for _, _, undoes in reversed(changes):
+        device_machine.run(undoes, "-eu")
+    assert recorded.values(device_machine.now(), DEVICE_PORTS) == SET_THERE
+
+
+def test_what_is_gone_is_not_restored(device_machine: DeviceMachine) -> None:
+    """A core was taken away, and an interface was removed."""
+    changes = list(recorded.changes(device_machine.now(), DEVICE_PORTS))
+    shutil.rmtree(device_machine.folder / "cpu0")
+    (device_machine.folder / "ip").write_text("#!/bin/sh\nexit 1\n")
+    (device_machine.folder / "ethtool").write_text("#!/bin/sh\nexit 9\n")
+    for _, _, undoes in changes:
+        device_machine.run(undoes, "-eu")
+    assert not (device_machine.folder / "cpu0").exists()
+
+
+# What is run there, in every shell that one may find there; and what `ssh` says, in one line.
+
+TOKEN = "tester:lab:0123"
+SHELLS = ["dash", "busybox sh", "mksh", "bash"]
+
+
+@pytest.fixture
+def far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a lab on a machine that this lab has taken."""
+    folder = tmp_path / "natgauge-device"
+    folder.mkdir()
+    for name, end in (("DIRECTORY", ""), ("_LOCK", ".lock"), ("_CLOSING", ".closing")):
+        monkeypatch.setattr(remote, name, f"{folder}{end}")
+    Path(f"{folder}.lock").symlink_to(TOKEN)
+    return folder
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request: pytest.FixtureRequest) -> str:
+    """One that is installed here."""
+    if absent(request.param.split()[0]):
+        pytest.skip(f"{request.param} is not installed")
+    return str(request.param)
+
+
+def said_by(shell: str, script: str) -> CommandResult:
+    """What a machine with this shell answers."""
+    began = time.perf_counter()
+    done = subprocess.run(
+        [*shell.split(), "-s"],
+        input=script.replace("/bin/sh", shell),
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+    )
+    return CommandResult(done.returncode, done.stdout, done.stderr, time.perf_counter() - began)
+
+
+def answered(shell: str, snippet: str, number: int = 1, **variables: str) -> CommandResult:
+    """What a snippet answers on a machine that is this lab's."""
+    variables = {"PATH": os.environ["PATH"], **variables}
+    answer = remote._unwrapped(said_by(shell, remote.wrapped(snippet, TOKEN, number, variables)))
+    assert answer is not None
+    return answer
+
+
+def test_a_snippet_leaves_its_status_its_output_and_its_errors(shell: str, far: Path) -> None:
+    says = "a 'b' \"c\" $d `e` \\ \nf"
+    began = time.perf_counter()
+    answer = answered(shell, 'echo "$NG_SAYS"; echo "it\'s wrong" >&2; exit 7', NG_SAYS=says)
+    assert (answer.status, answer.stdout, answer.stderr) == (7, f"{says}\n", "it's wrong\n")
+    assert 0 < answer.seconds <= time.perf_counter() - began
+    answer = answered(shell, "false\necho went on")
+    assert (answer.status, answer.stdout) == (1, ""), "it ends at its first failure"
+    assert list(far.iterdir()) == []
+
+
+@pytest.mark.usefixtures("far")
+def test_a_snippet_sees_nothing_of_the_login_and_no_input(shell: str) -> None:
+    snippet = "cat; env | cut -d= -f1 | sort | grep -v -e '^_$' -e '^PWD$' -e '^SHLVL$' -e '^OLDPWD$' | tr '\\n' ' '"
+    assert answered(shell, snippet, LC_ALL="C").stdout.split() == ["LC_ALL", "PATH"]
+
+
+@pytest.mark.usefixtures("far")
+def test_what_a_snippet_leaves_running_does_not_hold_the_answer_up(shell: str) -> None:
+    began = time.perf_counter()
+    answer = answered(shell, "sleep 60 & echo $!")
+    os.kill(int(answer.stdout), 9)
+    assert time.perf_counter() - began < 30
+
+
+def test_nothing_runs_on_a_machine_that_is_not_this_labs(shell: str, far: Path) -> None:
+    Path(f"{far}.lock").unlink()
+    said = said_by(shell, remote.wrapped(f"touch {far}/made", TOKEN, 1, {"PATH": os.environ["PATH"]}))
+    assert remote._unwrapped(said) is None
+    assert remote._NOT_OURS in said.stdout
+    assert list(far.iterdir()) == []
+
+
+def test_a_running_snippet_is_ended_with_what_it_began(shell: str, far: Path) -> None:
+    text = remote.wrapped("sleep 61 & sleep 62", TOKEN, 5, {"PATH": os.environ["PATH"]})
+    process = subprocess.Popen(
+        [*shell.split(), "-s"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    assert process.stdin is not None
+    process.stdin.write(text.replace("/bin/sh", shell).encode())
+    process.stdin.close()
+    deadline = time.monotonic() + 20
+    while not _has_text(far / "run.5") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert said_by(shell, remote._grouped(remote._kill_running("5"))).status == 0
+    assert process.wait(20) == -9
+    assert not (far / "run.5").exists()
+    while (left := _members(process.pid)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert left == []
+
+
+def test_a_snippet_whose_connection_was_lost_leaves_no_number_of_a_process(shell: str, far: Path) -> None:
+    text = remote.wrapped(f"echo y > {far}.made", TOKEN, 5, {"PATH": os.environ["PATH"]})
+    nobody, lost = os.pipe()
+    os.close(nobody)
+    subprocess.run(
+        [*shell.split(), "-s"],
+        input=text.replace("/bin/sh", shell).encode(),
+        stdout=lost,
+        stderr=subprocess.DEVNULL,
+        check=False,
+        start_new_session=True,
+        timeout=60,
+    )
+    os.close(lost)
+    assert Path(f"{far}.made").read_text() == "y\n"
+    assert list(far.iterdir()) == []
+
+
+def test_a_later_process_of_the_number_of_a_snippet_lives(shell: str, far: Path) -> None:
+    later = subprocess.Popen(["sleep", "63"], start_new_session=True)
+    (far / "run.5").write_text(f"{later.pid} 1\n")
+    assert said_by(shell, remote._grouped(remote._kill_running("5"))).status == 0
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            later.wait(0.3)
+    finally:
+        later.kill()
+        later.wait()
+    assert list(far.iterdir()) == []
+
+
+def _members(group: int) -> list[str]:
+    """Processes of a group that live."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, pgrp = path.read_text().rpartition(")")[2].split()[:3]
+            found += [path.parent.name] if int(pgrp) == group and state != "Z" else []
+    return found
+
+
+def _has_text(path: Path) -> bool:
+    return path.exists() and path.read_text().strip() != ""
+
+
+def test_a_machine_that_another_lab_has_is_refused_with_what_frees_it(
+    far: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = remote.Remote(SshHost("router"), "another:lab:4567", far.parent / "control")
+    monkeypatch.setattr(late._connection, "run", lambda script, _seconds: said_by("sh", script))
+    # The register of a tester that was rebooted is gone, and with it the way to undo anything.
+    with pytest.raises(HostError, match=r"natgauge on tester \(lab lab\); .*if tester was rebooted .*reboot router$"):
+        late.take()
+
+
+def test_one_machine_by_two_names_is_taken_once(far: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of what was made there would never be undone."""
+    Path(f"{far}.lock").unlink()
+    names = ("router", "10.0.0.1")
+    one, other = (remote.Remote(SshHost(name), f"{TOKEN}:{at}", far.parent / name) for at, name in enumerate(names))
+    for each in (one, other):
+        monkeypatch.setattr(each._connection, "run", lambda script, _seconds: said_by("sh", script))
+    for _ in range(2):
+        one.take()
+    with pytest.raises(HostError, match=r"ssh host 10\.0\.0\.1: is taken by this lab already, by another name or way"):
+        other.take()
+
+
+def test_a_clock_without_nanoseconds_or_one_that_was_set_is_not_believed() -> None:
+    for began, ended in (("1700000000%N", "1700000001%N"), ("", ""), ("2" + "0" * 18, "1" + "0" * 18)):
+        text = f"natgauge-answer 0 {began} {ended}\n{remote._BETWEEN}out"
+        answer = remote._unwrapped(CommandResult(0, text, "", 0.25))
+        assert answer == CommandResult(0, "out", "", 0.25)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.\n",
+        "Host key verification failed.\n",
+        "root@far: Permission denied (publickey,password).\n",
+        "ssh: Could not resolve hostname nowhere.invalid: Name or service not known\n",
+        "ssh: connect to host 127.0.0.1 port 9: Connection refused\n",
+        "ssh: connect to host 192.0.2.1 port 22: Connection timed out\n",
+        "something\nelse\n\n",
+    ],
+)
+def test_what_ssh_says_becomes_one_line(said: str, golden: Golden) -> None:
+    line = explained(SshHost("root@far"), said)
+    assert line.startswith("ssh host root@far: ")
+    golden(line)
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "said"),
+    [
+        *((name, None, "ssh host") for name in ("", "-oProxyCommand=touch /tmp/x", "a b", "-")),
+        ("far", "/nowhere/config", "ssh config"),
+        *((name, None, None) for name in ("far", "root@far.example", "ssh://root@[2001:db8::1]:2222", "10.0.0.1")),
+    ],
+)
+def test_destinations_of_every_form_are_taken_and_what_is_none_is_refused(
+    name: str, config: str | None, said: str | None
+) -> None:
+    host = SshHost(name, config)
+    with pytest.raises(UsageError, match=said) if said else nullcontext():
+        assert host.checked() == host
+
+
+def test_a_machine_is_given_back_step_by_step_and_only_by_the_lab_that_has_it(
+    shell: str, far: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    monkeypatch.setattr(remote, "run_once", lambda _host, script, _seconds: said_by(shell, script))
+    log = far.parent / "log"
+    steps = [f"echo first >> {log}", "exit 9", f"echo last >> {log}"]
+    assert remote.give_back(SshHost("far"), "another:lab:4567", steps) is False
+    assert not log.exists()
+    with golden.raises(BrokenError):
+        remote.give_back(SshHost("far"), TOKEN, steps)
+    # All others were tried, and nothing new can be made there; the next try begins where this one stopped.
+    assert log.read_text() == "first\nlast\n"
+    said = said_by(shell, remote.wrapped(f"touch {far}/made", TOKEN, 1, {"PATH": os.environ["PATH"]}))
+    assert remote._unwrapped(said) is None
+    assert remote.give_back(SshHost("far"), TOKEN, [steps[0]]) is True
+    assert list(far.parent.iterdir()) == [log]
+
+
+def test_what_a_killed_process_left_of_a_connection_is_ended(tmp_path: Path) -> None:
+    ours, other = tmp_path / "ssh", tmp_path / "ssh2"
+    script = "import time; print(flush=True); time.sleep(60)"
+    left, kept = (
+        subprocess.Popen([sys.executable, "-c", script, f"-oControlPath={control}"], stdout=subprocess.PIPE)
+        for control in (ours, other)
+    )
+    for each in (left, kept):
+        # Before it runs, its command line may not be there yet.
+        assert each.stdout is not None
+        with each.stdout:
+            assert each.stdout.readline()
+    end_orphans(ours)
+    assert left.wait(10) != 0
+    assert kept.poll() is None
+    kept.kill()
+    kept.wait()
+
+
+def test_a_connection_of_another_container_with_the_same_path_lives(tmp_path: Path) -> None:
+    """It has a /run of its own, and its processes are visible here (docker run --pid=host)."""
+    control = tmp_path / "run" / "ssh"
+    control.parent.mkdir()
+    sleeping = f"exec {sys.executable} -c 'import time; time.sleep(60)' -oControlPath={control}"
+    script = f"mount -t tmpfs none {control.parent} && echo mounted && {sleeping}"
+    unshare = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+    command = [*unshare, "sh", "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
+        try:
+            assert other.stdout is not None
+            if other.stdout.readline() != b"mounted\n":
+                pytest.skip("no mount namespace can be made here")
+            deadline = time.monotonic() + 20
+            while f"-oControlPath={control}" not in _arguments(other.pid) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            end_orphans(control)
+            with pytest.raises(subprocess.TimeoutExpired):
+                other.wait(0.3)
+        finally:
+            other.kill()
+
+
+def _arguments(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
