@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.unit.made_campaign import campaign
+from tests.unit.made_corpus import doubted
 from tests.unit.made_results import keep
 
 from natgauge.cli import run
@@ -73,6 +74,15 @@ def test_parquet_files_hold_the_same(folder: Path, tmp_path: Path, capsys: pytes
     loaded = load(folder)
     for name in names:
         assert pl.read_parquet(where / f"{name}.parquet").equals(getattr(loaded, name))
+
+
+def test_a_doubt_that_was_removed_is_missed(tmp_path: Path) -> None:
+    result = doubted(tmp_path / "x")
+    assert load(result).trials.height == 1
+    document = json.loads((result / "summary.json").read_text())
+    (result / "summary.json").write_text(json.dumps({**document, "doubts": []}))
+    with pytest.raises(UsageError, match="single repetition"):
+        load(result)
 
 
 def test_what_is_damaged_missing_or_not_to_be_written_is_one_line(
