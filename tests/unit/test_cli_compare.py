@@ -329,6 +329,16 @@ def test_slices_count_only_where_every_frame_came_and_came_right(
     golden(ran([*ASKED, "--quantities", "new"], 4).err.splitlines()[-1])
 
 
+def test_settings_of_a_gateway_reach_its_trials_and_the_command_that_measures_it_alone(
+    engine: Engine, ran: Ran, golden: Golden
+) -> None:
+    ours = "iptables-nat44:frame-size=512,udp-timeout=100"
+    engine.wrong, engine.spoils = {"new.received_frames": 19_999}, ours
+    golden(ran(["compare", "nftables-nat44", ours, *ASKED[3:], "--unlike", "--quantities", "new"], 4).err)
+    trial = engine.rounds[0].contestants[1].trial
+    assert (trial.frame.size, trial.connections) == (512, 20_000)
+
+
 @pytest.mark.parametrize("second", [20_001, 30_000])
 def test_a_cable_that_is_void_ends_it_whatever_another_cable_does(engine: Engine, ran: Ran, second: int) -> None:
     engine.wrong, engine.spoils = {"new.received_frames": 19_995}, "cable"
