@@ -13,11 +13,13 @@ from typing import Any, Final, Self
 import pytest
 from tests.unit.simulated_nat import Behaviour, examiner_of
 
+from natgauge.audits import audit
 from natgauge.audits.kit import capture
 from natgauge.audits.kit.timers import TIMERS, TimerKind, idle_times, watch
 from natgauge.audits.requirements import TABLE, packets, requirements
 from natgauge.audits.runner import classes, examine
 from natgauge.records.audit import AuditedRequirement, BehaviourClasses
+from natgauge.trial.protocols import Silent
 from natgauge.words import Transport
 
 #: Long enough for all time-outs but that of open TCP connections.
@@ -84,6 +86,21 @@ class SimulatedAudit:
         self._examiner.timers.update(watch(self._examiner, kinds, wait, times=times))
         return self
 
+    def bounds(self, name: str) -> tuple[Any, Any]:
+        """The longest idle time after which a mapping of this kind was there, and the shortest after which one was not.
+
+        None = there was none.
+        """
+        seen = self._examiner.timers[name]
+        return seen.alive, seen.dead
+
+    def told_watch(self, *keys: str, wait: float, timeout: float | None = None) -> list[str]:
+        """Measure the time-outs of these requirements, none = of all, as an audit does; what it says meanwhile."""
+        said: list[str] = []
+        chosen = [one for one in requirements() if not keys or one.key in keys]
+        audit._watch(self._examiner, chosen, wait, _Told(said), said.append, timeout=timeout)
+        return said
+
     def watch_for(self, *keys: str, half: bool = False) -> None:
         """Measure the time-outs that these requirements need; `half` as of `watch`."""
         names = {name for one in requirements() if one.key in keys for name in one.timers}
@@ -117,6 +134,16 @@ class SimulatedAudit:
     def classes(self) -> Mapping[Transport, BehaviourClasses]:
         """Its classes of behaviour, by transport."""
         return classes(self._examiner)
+
+
+class _Told(Silent):
+    """Keeps what is said, in order."""
+
+    def __init__(self, said: list[str]) -> None:
+        self._said = said
+
+    def stage(self, text: str) -> None:
+        self._said.append(text)
 
 
 def _every_other(kind: TimerKind, wait: float) -> list[float]:

@@ -966,6 +966,11 @@ def examiner_of(
     return Examiner(network, transport, prefix, mappings=_CROWD, narrow=nat.narrow, blocks=blocks, teams=teams)
 
 
+def forgetful(seconds: float) -> Behaviour:
+    """A NAT that forgets everything after this time."""
+    return Behaviour(udp_seconds=seconds, icmp_seconds=seconds, transitory_seconds=seconds, established_seconds=seconds)
+
+
 def to_second(packet: Packet) -> bool:
     """Whether a packet goes to or comes from the second remote host."""
     return OUTSIDE + 2 in (packet.source, packet.destination)

@@ -3,27 +3,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
-from itertools import cycle
+from itertools import cycle, pairwise
 from random import Random
 
 import pytest
+from tests.unit.golden import Golden
 from tests.unit.simulated_audits import KEYS, WAIT, SimulatedAudit
-from tests.unit.simulated_nat import COMPUTED, OUTSIDE, Behaviour, examiner_of, of_host, to_second
+from tests.unit.simulated_nat import COMPUTED, OUTSIDE, Behaviour, examiner_of, forgetful, of_host, to_second
 from tests.unit.simulated_nat64 import Nat64
 
 from natgauge.audits.kit import crowd
 from natgauge.audits.kit.classes import MAPPING_FLOWS, PortsSeen, are_random, hairpinned
 from natgauge.audits.kit.crowd import Crowd
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow
+from natgauge.audits.kit.flows import Flow, described
 from natgauge.audits.kit.hosts import LEAST_ALLOWANCE, RESERVED, TEAM, Flows, InsideHosts, hosts_needed
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
-from natgauge.audits.kit.packets import SYN, Endpoint, TcpSegment, read_packet
-from natgauge.audits.kit.timers import TIMERS, watch
+from natgauge.audits.kit.packets import SYN, Endpoint, ErrorMessage, Packet, TcpSegment, read_packet
+from natgauge.audits.kit.timers import (
+    ICMP_ERROR,
+    ICMP_QUERY,
+    REFRESHED_OUT,
+    TIMERS,
+    UDP_BOTH,
+    UDP_ERROR,
+    UDP_OUT,
+    Refreshed,
+    TimerKind,
+    TimerSeen,
+    expected,
+    idle_times,
+    plan,
+    watch,
+)
 from natgauge.audits.requirements import NO_FLOWS, Requirement, port_rules, requirements, unknown
 from natgauge.audits.runner import examine
 from natgauge.records.audit import AuditedRequirement
@@ -384,3 +400,184 @@ def test_rivals_are_those_with_the_address_then_those_with_none_known_and_last_t
     inside.is_refused(sixth)
     # The sixth host was refused, and never had a flow.
     assert inside.rivals(FIRST, POOL[0]) == (fifth, THIRD, SECOND, fourth)
+
+
+UDP = [kind for kind in TIMERS if kind.transport == "udp" and kind.refresh is None]
+
+
+def test_a_mapping_that_outlives_the_wait_is_said_to_be_there(golden: Golden) -> None:
+    found = watch(examiner_of(Behaviour(udp_seconds=300.0)), UDP[:1], 60.0)
+    seen = found[UDP[0].name]
+    assert seen.dead is None
+    golden(seen.words)
+    assert seen.lives(60.0)
+    assert seen.lives(120.0) is None
+
+
+def test_idle_times_grow_by_five_percent_up_to_what_is_required_or_allowed() -> None:
+    times = idle_times(TIMERS[0], 330.0)
+    assert times[-1] == pytest.approx(306.0)
+    assert all(after <= 1.051 * before for before, after in pairwise(times) if before >= 5.0)
+    assert idle_times(TIMERS[0], 20.0)[-1] == 20.0
+    number, longest = plan(TIMERS, 330.0)
+    assert longest == 330.0
+    assert number < 1500
+
+
+def test_frames_whose_sentences_nobody_reads_have_none_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To say of each frame what it is took an eighth of the time of a watch."""
+    made: list[Packet] = []
+
+    def counted(packet: Packet) -> str:
+        made.append(packet)
+        return described(packet)
+
+    monkeypatch.setattr("natgauge.audits.kit.capture.described", counted)
+    examiner = examiner_of(Behaviour(udp_seconds=30.0))
+    watch(examiner, UDP[:1], 60.0)
+    told = [frame for frame in examiner.network.frames if frame.is_told]
+    assert told
+    assert made == []
+    assert described(told[0].packet) in told[0].sentence
+
+
+@pytest.mark.parametrize(
+    "seconds", [1.0, 2.9, 3.1, *(pytest.param(one, marks=pytest.mark.soak) for one in (2.0, 3.0, 5.0))]
+)
+def test_time_outs_shorter_than_a_stream_takes_to_begin_keep_no_other_mapping_waiting(seconds: float) -> None:
+    """Seen: with time-outs of 3 s each of 95 streams was tried for 3 s, and the others seemed to live for 285 s."""
+    examiner = examiner_of(forgetful(seconds))
+    began = examiner.network.now()
+    found = watch(examiner, TIMERS, 7600.0)
+    assert examiner.network.now() - began < expected(TIMERS, 7600.0, seconds) + 5.0
+    for seen in found.values():
+        if seen.kind.refresh is None and not seen.gone_early:
+            assert seen.alive is None or seen.alive < seconds + 0.1
+            assert seen.dead is not None
+            assert seconds < seen.dead + 0.1 < 1.3 * seconds + 1.5, seen.words
+
+
+def test_streams_that_cannot_be_kept_are_given_up_and_that_is_said(golden: Golden) -> None:
+    (kind,) = (kind for kind in UDP if kind.again_after)
+    examiner = examiner_of(forgetful(0.4))
+    began = examiner.network.now()
+    (seen,) = watch(examiner, [kind], 330.0).values()
+    assert examiner.network.now() - began < 10.0
+    assert (seen.alive, seen.dead) == (None, None)
+    golden(seen.words)
+
+
+def test_a_gateway_that_dies_during_the_wait_makes_it_little_longer_than_was_told() -> None:
+    """Each mapping of a dead gateway costs seconds, for control frames are tried several times."""
+    behaviour = Behaviour(udp_seconds=300.0, loses=lambda frame: frame > 1000)
+    examiner = examiner_of(behaviour)
+    began = examiner.network.now()
+    watch(examiner, UDP, 60.0)
+    assert examiner.network.now() - began < plan(UDP, 60.0)[1] + 80.0
+
+
+def test_how_long_a_kind_lives_is_not_known_where_one_mapping_was_gone_before_another() -> None:
+    """The results folder was refused, because its time-outs contradicted each other."""
+    seen = TimerSeen(UDP[0])
+    seen.add(40.0, [], there=False)
+    seen.add(300.0, [], there=True)
+    assert [seen.lives(seconds) for seconds in (120.0, 40.0, 310.0)] == [None, True, False]
+    many = seen.bounds
+    assert seen.is_odd
+    seen.few = TimerSeen(UDP[0], alive=118.0, dead=124.0)
+    assert (many, seen.bounds) == ((None, None), (118.0, 124.0))
+
+
+def kinds_of(*names: str) -> list[TimerKind]:
+    return [kind for kind in TIMERS if kind.name in names]
+
+
+def judged(examiner: Examiner, key: str, kinds: Sequence[TimerKind] = (), wait: float = 60.0) -> AuditedRequirement:
+    """The verdict on one requirement, with the time-outs of these kinds."""
+    examiner.timers.update(watch(examiner, kinds, wait))
+    (one,) = examine(examiner, [each for each in requirements() if each.key == key])
+    return one
+
+
+def test_a_time_out_of_just_the_required_seconds_is_no_failure_where_the_probe_before_it_came_late() -> None:
+    """Mappings of 60 s were there after 57.4 s and gone after 60.4 s: that contradicts 60 s by nothing."""
+    (kind,) = kinds_of(ICMP_QUERY)
+    seen = TimerSeen(kind)
+    seen.add(57.4, [], there=True)
+    seen.add(60.4, [], there=False)
+    assert seen.lives(60.0) is None
+    assert seen.lives(61.0) is False
+    examiner = examiner_of(Behaviour())
+    examiner.timers[ICMP_QUERY] = seen
+    one = judged(examiner, "RFC5508-REQ-2")
+    assert one.verdict == "not seen"
+    assert "gone between 57.4 and 60.4 s" in one.measured
+    assert "--wait" not in one.measured
+
+
+def test_a_refresh_that_is_lost_is_no_gateway_that_does_not_refresh() -> None:
+    def lost(examiner: Examiner, _flow: Flow) -> bytes:
+        return examiner.tag()
+
+    plain, refreshed = kinds_of(UDP_OUT, REFRESHED_OUT)
+    examiner = examiner_of(Behaviour(udp_seconds=20.0))
+    began = examiner.network.now()
+    one = judged(examiner, "RFC4787-REQ-6", [plain, replace(refreshed, refresh=lost)], 7600.0)
+    assert one.verdict == "not seen", one.measured
+    assert examiner.network.now() - began < 60.0, "nor is it waited for without end"
+
+
+def test_a_mapping_that_was_looked_at_long_after_its_refresh_may_have_expired_again() -> None:
+    """The host stood still between the refresh and the probe for longer than the time-out."""
+    plain, refreshed = (TimerSeen(kind) for kind in kinds_of(UDP_OUT, REFRESHED_OUT))
+    plain.add(19.0, [], there=True)
+    plain.add(20.0, [], there=False)
+    refreshed.refreshed.append(Refreshed(14.0, 40.0, there=False, frames=()))
+    examiner = examiner_of(Behaviour())
+    examiner.timers.update({UDP_OUT: plain, REFRESHED_OUT: refreshed})
+    assert judged(examiner, "RFC4787-REQ-6").verdict == "not seen"
+    refreshed.refreshed.append(Refreshed(14.0, 28.0, there=False, frames=()))
+    one = judged(examiner, "RFC4787-REQ-6")
+    assert one.verdict == "fails"
+    assert "after 14 s: the mapping was gone after 28 s" in one.measured
+
+
+def test_a_mapping_that_a_gateway_had_not_yet_purged_was_not_refreshed() -> None:
+    """A gateway that looks for old mappings now and then ended one after 20 s, and another one after 38 s."""
+    examiner = examiner_of(Behaviour())
+    for name in (UDP_OUT, UDP_BOTH):
+        (kind,) = kinds_of(name)
+        plain = TimerSeen(kind)
+        plain.add(20.0, [], there=False)
+        plain.add(38.0, [], there=True)
+        examiner.timers[name] = plain
+    refreshed, error = (TimerSeen(kind) for kind in kinds_of(REFRESHED_OUT, UDP_ERROR))
+    examiner.timers.update({UDP_ERROR: error, REFRESHED_OUT: refreshed})
+    error.refreshed.append(Refreshed(15.0, 30.0, there=True, frames=()))
+    refreshed.refreshed.append(Refreshed(15.0, 30.0, there=True, frames=()))
+    for key in ("RFC7857-7.1", "RFC4787-REQ-6"):
+        one = judged(examiner, key)
+        assert one.verdict == "not seen", one.measured
+        assert "gone between 20.0 and 38.0 s, not always at the same time" in one.measured
+    for seen in (error, refreshed):
+        seen.refreshed.append(Refreshed(18.0, 41.0, there=True, frames=()))
+    assert judged(examiner, "RFC7857-7.1").verdict == "fails"
+    assert judged(examiner, "RFC4787-REQ-6").verdict == "meets"
+
+
+def test_an_error_that_is_lost_is_sent_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    examiner = examiner_of(Behaviour(icmp_seconds=20.0, errors_refresh_queries=True))
+    send, lost = examiner.network.ports.send, set[bytes]()
+
+    def losing(side: Side, octets: bytes) -> None:
+        packet = read_packet(octets[14:])
+        error = None if packet is None else packet.segment
+        if isinstance(error, ErrorMessage) and error.quoted not in lost:
+            lost.add(error.quoted)
+        else:
+            send(side, octets)
+
+    monkeypatch.setattr(examiner.network.ports, "send", losing)
+    one = judged(examiner, "RFC5508-REQ-6", kinds_of(ICMP_QUERY, ICMP_ERROR))
+    assert lost
+    assert one.verdict == "fails", one.measured
