@@ -369,7 +369,7 @@ LIMITED: dict[str, tuple[Behaviour, set[str]]] = {
 
 @cache
 def limited_audited(name: str) -> tuple[Any, ...]:
-    """Examine such a NAT for what it meets, for what fills it, and in part for the rest; for all if it is wrong, too."""
+    """Examine such a NAT for what it meets, for what fills it, and in part for the rest; for all if need be."""
     behaviour, met = LIMITED[name]
     # The ports of a narrow range are used up by one examination after the other.
     if (behaviour, set()) in WRONG.values() or behaviour.port_range < 1000:
