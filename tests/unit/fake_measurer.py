@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from tests.plans import PlanOfTrial
@@ -16,13 +16,13 @@ from natgauge.agreement.generated import TrialRequest, TrialResult
 from natgauge.core_work import CoreWork
 from natgauge.errors import BrokenError
 from natgauge.inputs.question import TrafficOptions
-from natgauge.labs.contract import Device, LabCounters, Link, Port
+from natgauge.labs.contract import Addresses, Device, LabCounters, Link, Port
 from natgauge.records.store import plain
-from natgauge.setup.traffic import AddressPlan, make_plan
+from natgauge.setup.traffic import AddressPlan, TrafficPlan, make_plan
 from natgauge.table_memory import ObjectCache, ObjectCaches
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.requests import TrialConstants
-from natgauge.trials import Phase2Plan
+from natgauge.trials import Direction, Phase2Plan, RateStep
 from natgauge.words import Placement
 
 
@@ -155,6 +155,8 @@ SETTINGS = TrialConstants(
     highest_phase2_rate=16e6,
 )
 
+UP, DOWN = Direction.INITIATOR, Direction.RESPONDER
+Measuring: TypeAlias = LabMeasurer
 #: A thousand connections, and nothing after that.
 OPENED = PlanOfTrial(1000, 500.0)
 
@@ -195,6 +197,22 @@ class Spoiling:
 def with_phase2(up: float, down: float, seconds: float, *, phase1_rate: float = 500.0, **others: Any) -> PlanOfTrial:
     """A thousand connections, and frames over them; `others`: of `Phase2Plan`."""
     return PlanOfTrial(1000, phase1_rate, Phase2Plan(up, down, seconds, **others))
+
+
+def stepped(plan: PlanOfTrial, share: float, seconds: float) -> PlanOfTrial:
+    """The same, in whose phase 2 the rates change by this share for so long."""
+    assert plan.phase2 is not None
+    return replace(plan, phase2=replace(plan.phase2, step=RateStep(share, seconds)))
+
+
+def traffic_of(**options: Any) -> TrafficPlan:
+    """Traffic with these options around a device."""
+    return make_plan(TrafficOptions(**options), AROUND)
+
+
+def addresses(first: str, last: str) -> Addresses:
+    """The addresses from the first to the last."""
+    return Addresses(ipaddress.ip_address(first), ipaddress.ip_address(last))
 
 
 def counted(drops: Mapping[str, int]) -> LabCounters:

@@ -9,9 +9,9 @@ from typing import Any, get_args
 import pytest
 from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.fake_measurer import SETTINGS, FakeTable
+from tests.unit.fake_measurer import measurer as made_measurer
 from tests.unit.golden import Golden
-from tests.unit.test_measurer import SETTINGS, FakeTable
-from tests.unit.test_measurer import measurer as made_measurer
 from tests.unit.test_selftest import FakeCable
 
 from natgauge.delays import Delays
