@@ -54,10 +54,10 @@ EDGES_AND_RELAY = changed(
 )
 
 
-def check(text: str | bytes) -> tuple[int, str, str]:
+def check(text: str | bytes, how: str = "--check") -> tuple[int, str, str]:
     """Exit status, standard output and standard error of a check of one request."""
     octets = text if isinstance(text, bytes) else text.encode()
-    command = [str(programs.find("natgauge-engine")), "--check"]
+    command = [str(programs.find("natgauge-engine")), how]
     done = subprocess.run(command, input=octets, capture_output=True, check=False, timeout=60)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 

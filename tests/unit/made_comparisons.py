@@ -91,9 +91,17 @@ def compared(
     return ComparisonRecord(**{**fields, **changed})
 
 
-def compared_by_rates(limits: Sequence[SearchLimit] = (), **changed: Any) -> ComparisonRecord:
+def compared_by_rates(limits: Sequence[SearchLimit | Mapping[str, object]] = (), **changed: Any) -> ComparisonRecord:
     """A comparison by rates of a gateway "nat", whose rate of new connections these limited."""
-    one = estimate("nat", None, None, None, quantity="new", ratio_to_forwarding=None, limits=tuple(limits))
+    one = estimate(
+        "nat",
+        None,
+        None,
+        None,
+        quantity="new",
+        ratio_to_forwarding=None,
+        limits=tuple(map(SearchLimit.model_validate, limits)),
+    )
     known = gateway("nat", "compared", {"placement": "isolated"}, rates={"new": 10.0})
     made = compared([one])
     gateways = (made.gateways[0], known, made.gateways[-1])

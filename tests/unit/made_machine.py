@@ -19,6 +19,7 @@ import pytest
 from natgauge.cli import run
 from natgauge.errors import HostError
 from natgauge.host.ethtool import Part
+from natgauge.host.settings import LocalSetting
 from natgauge.host.tuning import tuner
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.labs.common.register import Register
@@ -203,6 +204,11 @@ class Memory:
         for path, value in self.known.items():
             path.write_text(value)
         self.known.clear()
+
+
+def machine_setting(path: Path) -> LocalSetting:
+    """A setting of the machine that is in this file; whoever writes it relies on it."""
+    return LocalSetting("table_size", [path], memory=Memory)
 
 
 def undoing(register: Register) -> list[str]:

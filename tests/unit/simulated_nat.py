@@ -964,3 +964,41 @@ def examiner_of(
     prefix = None if rule is None else PREFIX
     network = Network(nat, sides)
     return Examiner(network, transport, prefix, mappings=_CROWD, narrow=nat.narrow, blocks=blocks, teams=teams)
+
+
+def forgetful(seconds: float) -> Behaviour:
+    """A NAT that forgets everything after this time."""
+    return Behaviour(udp_seconds=seconds, icmp_seconds=seconds, transitory_seconds=seconds, established_seconds=seconds)
+
+
+def to_second(packet: Packet) -> bool:
+    """Whether a packet goes to or comes from the second remote host."""
+    return OUTSIDE + 2 in (packet.source, packet.destination)
+
+
+def of_host(number: int) -> Callable[[Packet], bool]:
+    """Whether an inside host, from 1 on, sends a packet."""
+    return lambda packet: packet.source == INSIDE + number
+
+
+def has_error(packet: Packet, *, but: tuple[int, int] = (0, 0), octets: int | None = None) -> bool:
+    """Whether a packet has an ICMP error of another type and code, that quotes so many octets (None = any number)."""
+    error = packet.segment
+    if not isinstance(error, ErrorMessage):
+        return False
+    return (error.kind, error.code) != but and octets in (None, len(error.quoted))
+
+
+def has_source_port(port: int) -> Callable[[Packet], bool]:
+    """Whether a packet comes from this port."""
+    return lambda packet: packet.sender is not None and packet.sender.port == port
+
+
+def is_large_fragment(packet: Packet) -> bool:
+    """Whether a packet is a fragment of more than 1000 octets."""
+    return packet.is_fragment and len(packet.payload) > 1000
+
+
+#: Blocks of each host that are computed, and blocks of those that ask for one.
+COMPUTED = Behaviour(host_ports=1200, blocks=PortBlocks(size=1200, first_port=2224, deterministic=True))
+ON_DEMAND = Behaviour(blocks=PortBlocks(size=1000))

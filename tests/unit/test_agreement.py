@@ -40,10 +40,6 @@ from tests.unit.engine_check import (
 from tests.unit.golden import Golden
 from tools import agreement_types
 
-from natgauge.agreement.generated import TrialRequest
-from natgauge.agreement.process import run
-from natgauge.errors import UsageError
-
 ROOT = Path(__file__).parents[2]
 NAMES = ("comparison", "comparison-result", "request", "result")
 SCHEMAS = {name: json.loads((TRIAL / f"{name}-1.schema.json").read_text()) for name in NAMES}
@@ -300,14 +296,6 @@ def test_a_schema_is_valid_and_closes_every_object(name: str) -> None:
     assert open_objects(SCHEMAS[name], name) == []
 
 
-@pytest.mark.parametrize("request_", RIGHT)
-def test_python_writes_a_request_as_the_schema_wants_it(request_: Any) -> None:
-    """The typed request reads it and writes something the schema still accepts, with nothing changed."""
-    read = TrialRequest.model_validate(request_)
-    assert [error.message for error in VALIDATOR.iter_errors(json.loads(read.to_json()))] == []
-    assert read.model_dump(exclude_unset=True) == request_
-
-
 def test_each_example_is_tried() -> None:
     examples = [json.loads(path.read_text()) for path in (TRIAL / "examples").iterdir()]
     assert examples
@@ -338,20 +326,6 @@ def test_a_wrong_request_is_refused_in_one_line_that_names_field_value_and_rule(
         status, out, said = check(text)
         assert (status, out, said.count("\n")) == (2, "", 1), said
         golden(said)
-
-
-@pytest.mark.parametrize(
-    ("where", "value", "words"),
-    [
-        ("mark", 0, "mark: 0: "),
-        ("phase1", {"rate": 1.0, "grace_ms": -1}, "phase1.grace_ms: -1: "),
-        ("watch_cpus", [1, 1], "watch_cpus: 1: "),
-    ],
-)
-def test_in_python_the_engines_refusal_is_a_usage_error_of_one_line(where: str, value: object, words: str) -> None:
-    with pytest.raises(UsageError, match=words) as caught:
-        run(TrialRequest.model_validate(changed(EXAMPLE, (where, value))))
-    assert "\n" not in str(caught.value)
 
 
 #: Wrong nearly everywhere.

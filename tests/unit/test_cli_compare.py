@@ -4,128 +4,42 @@
 from __future__ import annotations
 
 import json
-import math
-import random
 import re
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import Context
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from tests.labs.nat44 import variant
 from tests.unit.conftest import Ran
-from tests.unit.fake_engine import CLEAN
 from tests.unit.golden import Golden
-from tests.unit.made_comparisons import BASELINE, compared, estimate
-from tests.unit.made_machine import Memory
+from tests.unit.made_comparisons import BASELINE, CONTROL, compared, estimate
+from tests.unit.made_machine import machine_setting
+from tests.unit.made_results import kept
+from tests.unit.timed_slices import Engine, failing_in, timed
 
-from natgauge.agreement.generated import ComparisonRequest, ComparisonResult
+import natgauge
 from natgauge.cli import run
-from natgauge.comparisons import by_slices
-from natgauge.comparisons import compare as comparing
-from natgauge.comparisons.by_slices import BySlices, RunningGateway
 from natgauge.errors import BrokenError, EndedBySignal, HostError
-from natgauge.gateways.toml_layers import BUILT_IN
-from natgauge.host.settings import LocalSetting
-from natgauge.notes import Note, NoteWord
+from natgauge.notes import Note
 from natgauge.records.comparison import RatioEstimate, SearchLimit
-from natgauge.reports.comparison import comment, sentences, text
-from natgauge.tester.cable import CableLab
-from natgauge.trial import rounds
-from natgauge.trial.bench import Bench
+from natgauge.reports.comparison import comment, text
 from natgauge.words import Quantity
 
-#: ns a frame beyond the tester's own, by what an engine's contestant is called.
-COSTS = {
-    "nftables-nat44": 2000.0,
-    "iptables-nat44": 2200.0,
-    "map-e": 2800.0,
-    "ds-lite": 3400.0,
-    "jool-nat64": 4000.0,
-    "plain": 800.0,
-    "cable": 0.0,
-    # Labels.
-    "base": 2000.0,
-    "this change": 2200.0,
-}
 #: The duration, the core and the folder of a run.
 EVIDENCE = r"Measured for .*"
 ASKED = ["compare", "nftables-nat44", "iptables-nat44", "--connections", "20000", "--seed", "7"]
 
 
-class Engine:
-    """Answers rounds.
-
-    Attributes:
-        lost: frames that the other gateway loses in each.
-        noise: of slices, a share.
-        interrupted: slices of each block in which the core was taken away.
-        labs: what happened to the labs and in them, in order.
-    """
-
-    def __init__(self) -> None:
-        self.rounds: list[ComparisonRequest] = []
-        self.lost = 0
-        self.lossy = "iptables-nat44"
-        self.noise = 0.01
-        self.costs = dict(COSTS)
-        self.labs: list[str] = []
-        self.interrupted = 0
-        self._random = random.Random(1)  # noqa: S311 - a simulation
-
-    def __call__(self, request: ComparisonRequest, **_others: object) -> ComparisonResult:
-        self.rounds.append(request)
-        self.labs.append("round")
-        contestants = [self._counts(one.name, one.trial.connections) for one in request.contestants]
-        document = {"version": 1, "engine": "fake", "contestants": contestants, "blocks": [], "wall_ns": 1}
-        for quantity in ("new", "up", "down", "both"):
-            for _ in range(getattr(request.slices, quantity)):
-                document["blocks"].append(self._block(quantity, request))  # type: ignore[attr-defined] # a list
-        return ComparisonResult.model_validate(document)
-
-    def _block(self, quantity: str, request: ComparisonRequest) -> dict[str, Any]:
-        order = self._random.sample(range(len(request.contestants)), len(request.contestants))
-        names = [request.contestants[at].name for at in [*order, *reversed(order)]]
-        speed = self._random.uniform(1, 1.7)
-        ns = [round((self._cost(name) + 300) * request.slices.frames * speed) for name in names]
-        return {"quantity": quantity, "order": order, "ns": ns, "waited": 0, "interrupted": self.interrupted}
-
-    def _cost(self, name: str) -> float:
-        cost = next(cost for start, cost in self.costs.items() if name.startswith(start))
-        return cost * math.exp(self._random.gauss(0, self.noise))
-
-    def _counts(self, name: str, connections: int) -> dict[str, Any]:
-        lost = self.lost if name == self.lossy and connections == 20_000 else 0
-        stream = {"made_frames": connections, "received_frames": connections, **CLEAN}
-        rest = dict.fromkeys(("remapped", "damaged_unmarked", "foreign", "refused_frames", "offered_frames"), 0)
-        return {
-            "name": name,
-            "mark": 1,
-            "initiator": stream,
-            "responder": stream,
-            "stored": connections,
-            **rest,
-            "gateway_macs": ["", ""],
-            "new": {**stream, "received_frames": connections - lost},
-        }
-
-
 @pytest.fixture
-def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engine:
+def engine(in_an_empty_folder: Path) -> Iterator[Engine]:
     """An engine of known costs in place of labs, gateways and the real one."""
-    found = Engine()
-
-    monkeypatch.setattr(comparing, "check_host", lambda: None)
-    monkeypatch.setattr(rounds, "compare", found)
-    monkeypatch.setattr(BySlices, "__enter__", lambda _: found.labs.append("made"))
-    monkeypatch.setattr(BySlices, "__exit__", lambda *_: found.labs.append("undone"))
-    monkeypatch.setattr(RunningGateway, "started", property(Ready))
-    monkeypatch.chdir(tmp_path)
-    return found
+    assert in_an_empty_folder
+    with timed() as found:
+        yield found
 
 
 @pytest.fixture
@@ -138,45 +52,6 @@ def printed(engine: Engine, capsys: pytest.CaptureFixture[str]) -> Callable[...,
         return capsys.readouterr().out
 
     return of
-
-
-class Ready:
-    """Stands in for a started gateway: its requests are written, nothing runs."""
-
-    device = log = None
-    asking = staticmethod(lambda question: question())
-
-    def __init__(self, standing: RunningGateway) -> None:
-        self._bench = standing.bench
-        self.measurer = self
-        self.number = 0
-        self.settings = SimpleNamespace(udp_timeout=None)
-
-    def request(self, plan: Any) -> Any:
-        from natgauge.trial.requests import (  # noqa: PLC0415
-            Requests,
-            TrialConstants,
-            pacing,
-        )
-
-        bench, around = self._bench, self._bench.address_plan
-        constants = TrialConstants(
-            initiator_family=around.inside.family,
-            responder_family=around.outside.family,
-            translated=around.translated,
-            pool=around.pool,
-            sender_cpus=bench.lab.sender_cpus,
-            watch_cpus=(),
-            seed=bench.seed,
-            first_mark=1,
-            grace_seconds=0.1,
-            table_limit=None,
-            udp_timeout=None,
-            highest_phase1_rate=1e6,
-            highest_phase2_rate=1e6,
-        )
-        requests = Requests(constants, bench.traffic, bench.lab.initiator, bench.lab.responder)
-        return requests.of(plan, self.number, pacing(plan, bench.lab.placement))
 
 
 def test_json_is_one_object_with_the_promised_fields(engine: Engine, ran: Ran, golden: Golden) -> None:
@@ -221,24 +96,17 @@ def test_a_round_visits_the_first_gateway_twice_plain_forwarding_and_a_cable_in_
     assert engine.labs == ["made", "round", "undone"] * 3
 
 
-def failing_from(number: int, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Labs cannot be made any more from the round with this number on, from 1."""
-
-    def enter(_: BySlices) -> None:
-        if engine.labs.count("made") + 1 >= number:
-            raise HostError("table_size: another natgauge on this machine relies on it; wait until it has ended")
-        engine.labs.append("made")
-
-    monkeypatch.setattr(BySlices, "__enter__", enter)
-
-
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_labs_that_cannot_be_made_again_leave_what_is_known(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, printed: Callable[..., str], rounds: int, golden: Golden
+    engine: Engine, printed: Callable[..., str], rounds: int, golden: Golden
 ) -> None:
     """Seen: an error before a further round threw away all rounds before it."""
-    failing_from(rounds + 1, engine, monkeypatch)
-    known = rounds >= by_slices.BySlices.first_analysis
+
+    def enters() -> None:
+        if engine.labs.count("made") == rounds:
+            raise HostError("table_size: another natgauge on this machine relies on it; wait until it has ended")
+
+    engine.enters, known = enters, rounds == 3
     document = json.loads(printed("--json", "--resolve", "0.1%", status=0 if known else 11))
     assert (document["rounds"], document["decided"], len(engine.rounds)) == (rounds, known, rounds)
     assert (document["estimates"][0]["low"] is not None) == known
@@ -246,27 +114,24 @@ def test_labs_that_cannot_be_made_again_leave_what_is_known(
     golden(note["text"])
 
 
-def test_between_rounds_nobody_else_lowers_a_setting_of_the_machine(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    setting = tmp_path / "nf_conntrack_max"
-    setting.write_text("1000\n")
-    used: list[LocalSetting] = []
+def test_between_rounds_nobody_else_lowers_a_setting_of_the_machine(engine: Engine, tmp_path: Path) -> None:
+    file = tmp_path / "nf_conntrack_max"
+    file.write_text("1000\n")
+    used = []
 
-    def enter(_: BySlices) -> None:
-        used.append(LocalSetting("table_size", [setting], memory=Memory))
+    def enters() -> None:
+        used.append(machine_setting(file))
         used[-1].write(2000)
 
-    def leave(*_: object) -> None:
+    def leaves() -> None:
         used[-1].release()
         with pytest.raises(HostError, match="relies on it"):
-            Context().run(LocalSetting("table_size", [setting], memory=Memory).write, 100)
+            Context().run(machine_setting(file).write, 100)
 
-    monkeypatch.setattr(BySlices, "__enter__", enter)
-    monkeypatch.setattr(BySlices, "__exit__", leave)
+    engine.enters, engine.leaves = enters, leaves
     assert run([*ASKED, "--quantities", "up"]) == 0
     assert len(used) == len(engine.rounds) >= 3
-    LocalSetting("table_size", [setting], memory=Memory).write(100)
+    machine_setting(file).write(100)
 
 
 @pytest.mark.parametrize(
@@ -274,11 +139,10 @@ def test_between_rounds_nobody_else_lowers_a_setting_of_the_machine(
     [HostError("relies on it"), BrokenError("nat: does not forward"), EndedBySignal(signal.SIGTERM), KeyError(1)],
     ids=lambda error: type(error).__name__,
 )
-@pytest.mark.usefixtures("engine")
 def test_a_comparison_that_did_not_come_to_its_end_has_a_comment_with_the_reason_first(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: BaseException
+    capsys: pytest.CaptureFixture[str], engine: Engine, error: BaseException
 ) -> None:
-    monkeypatch.setattr(BySlices, "__enter__", Mock(side_effect=error))
+    engine.enters = Mock(side_effect=error)
     for form in (["--format", "markdown"], ["--format=markdown"], []):
         status = run([*ASKED, *form])
         assert status not in (0, 10, 11)
@@ -369,7 +233,7 @@ def test_the_exit_status_tells_whether_it_costs_more_than_it_may(
     engine: Engine, ran: Ran, limit: str, status: int, golden: Golden
 ) -> None:
     golden(ran([*ASKED, "--fail-above", limit], status).out.splitlines()[0])
-    assert len(engine.rounds) == by_slices.BySlices.first_analysis
+    assert len(engine.rounds) == 3
 
 
 @pytest.mark.parametrize(
@@ -396,25 +260,28 @@ def test_the_exit_status_tells_whether_it_costs_more_than_it_may(
     ],
 )
 def test_an_answer_that_a_doubt_could_change_is_not_told_as_decided(
-    above: tuple[bool | None, bool | None], word: NoteWord, doubted: str, status: int
+    *, above: tuple[bool | None, bool | None], word: str, doubted: str, status: int, tmp_path: Path, ran: Ran
 ) -> None:
     """Seen: "No cost is more than 3 % above" in doubt, and status 0."""
     fail_above = None if None in above else 0.03
     a, b = above
     # Costs of one quantity would be told in their order first.
-    record = compared([estimate("a", above=a), estimate("b", above=b, quantity="down")], fail_above=fail_above)
-    grave, slight = Note(word, "x", grade="answer"), Note(word, "x", grade="interval")
-    gateways = tuple(
-        one.model_copy(update={"doubts": dict.fromkeys(("up", "down"), (doubt,))})
-        for one in record.gateways
-        for doubt in [grave if one.label in doubted.split() else slight]
-    )
-    record = record.model_copy(update={"gateways": gateways})
+    ends = {None: (1.1, 1.09, 1.11), True: (1.1, 1.09, 1.11), False: (1.0, 0.99, 1.01)}
+    estimates = [estimate("a", *ends[a], above=a), estimate("b", *ends[b], above=b, quantity="down")]
+    within = None if fail_above is None else False
+    control = [estimate(CONTROL, 1.0, 0.995, 1.005, quantity=one.quantity, above=within) for one in estimates]
+    record = compared(estimates, control, fail_above=fail_above)
+    doubts = {grade: {"word": word, "text": "x", "grade": grade} for grade in ("answer", "interval")}
+    document = record.document()
+    for one in document["gateways"]:
+        doubt = doubts["answer" if one["label"] in doubted.split() else "interval"]
+        one["doubts"] = {"up": [doubt], "down": [doubt]}
+    record = record.from_document(document)
     assert record.decided
-    assert comparing.Compared(record, Path()).exit_status == status
-    (first, *_) = sentences(record)
+    assert natgauge.Compared(record, tmp_path).exit_status == status
+    (found,) = json.loads(ran(["report", str(kept(tmp_path, record)), "--format", "json"]).out)["comparisons"]
     if fail_above is not None:
-        assert (first.certainty == "sure") == (status != 11)
+        assert (found["answers"][0]["certainty"] == "sure") == (status != 11)
 
 
 @pytest.mark.parametrize(("cost", "verdict"), [(1.0, "undecided"), (2.0, "costs more")])
@@ -422,8 +289,7 @@ def test_when_time_is_over_the_exit_status_says_whether_the_verdict_is_known(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, printed: Callable[..., str], cost: float, verdict: str
 ) -> None:
     """However wide the interval is: one that leaves out 1 answers the question, and says how wide it is."""
-    clock = SimpleNamespace(monotonic=lambda: len(engine.rounds) / 10, time=time.time)
-    monkeypatch.setattr("natgauge.comparisons.compare.time", clock)
+    monkeypatch.setattr(time, "monotonic", lambda: len(engine.rounds) / 10)
     engine.noise = 0.5
     engine.costs["iptables-nat44"] = cost * engine.costs["nftables-nat44"]
     asked = ("--resolve", "0.1%", "--most-seconds", "1", "--json")
@@ -437,15 +303,49 @@ def test_words_name_verdict_interval_and_costs(printed: Callable[..., str], gold
 
 
 def test_a_gateway_that_keeps_losing_frames_ends_it_in_one_line(engine: Engine, ran: Ran, golden: Golden) -> None:
-    engine.lost = 5
+    engine.wrong = {"new.received_frames": 19_995}
     error = ran(ASKED, 4).err
     golden(error)
     assert len(engine.rounds) == 3
 
 
+@pytest.mark.parametrize(
+    ("wrong", "counted"),
+    [
+        ({"new.received_frames": 19_999}, 20_000),
+        ({"responder.received_frames": 19_999, "responder.mistranslated": 1}, 20_000),
+        ({"initiator.duplicates": 1}, 20_000),
+        ({"initiator.received_frames": 19_998, "initiator.untagged": 2}, 20_000),
+        ({"new.fragments": 1}, 20_000),
+        ({"refused_frames": 1}, 20_000),
+        ({"damaged_unmarked": 1}, 20_000),
+        ({"stored": 19_999}, 20_000),
+        ({"remapped": 1}, 20_000),
+        ({}, 19_999),
+    ],
+)
+def test_slices_count_only_where_every_frame_came_and_came_right(
+    wrong: dict[str, int], counted: int, engine: Engine, ran: Ran, golden: Golden
+) -> None:
+    engine.counted = 20_000
+    ran([*ASKED, "--quantities", "new"])
+    engine.wrong, engine.counted = wrong, counted
+    golden(ran([*ASKED, "--quantities", "new"], 4).err.splitlines()[-1])
+
+
+def test_settings_of_a_gateway_reach_its_trials_and_the_command_that_measures_it_alone(
+    engine: Engine, ran: Ran, golden: Golden
+) -> None:
+    ours = "iptables-nat44:frame-size=512,udp-timeout=100"
+    engine.wrong, engine.spoils = {"new.received_frames": 19_999}, ours
+    golden(ran(["compare", "nftables-nat44", ours, *ASKED[3:], "--unlike", "--quantities", "new"], 4).err)
+    trial = engine.rounds[0].contestants[1].trial
+    assert (trial.frame.size, trial.connections) == (512, 20_000)
+
+
 @pytest.mark.parametrize("second", [20_001, 30_000])
 def test_a_cable_that_is_void_ends_it_whatever_another_cable_does(engine: Engine, ran: Ran, second: int) -> None:
-    engine.lost, engine.lossy = 5, "cable"
+    engine.wrong, engine.spoils = {"new.received_frames": 19_995}, "cable"
     other = f"nftables-nat44:connections={second}"
     assert (
         "compare: cable: " in ran(["compare", "nftables-nat44:connections=20000", other, "--quantities", "up"], 4).err
@@ -529,39 +429,11 @@ recipe = "linux-ipv4"
 def test_the_number_of_devices_makes_gateways_of_one_kind_unlike(
     engine: Engine, ran: Ran, tmp_path: Path, golden: Golden
 ) -> None:
-    text = (BUILT_IN / "map-e.toml").read_text().replace('name = "map-e"', 'name = "longer"')
-    (tmp_path / "longer.toml").write_text(text + LONGER)
-    error = ran(["compare", "map-e", "./longer.toml"], 2).err
+    variant(tmp_path, "longer", LONGER, of="464xlat-tayga")
+    error = ran(["compare", "464xlat-tayga", "./longer.toml"], 2).err
     golden(error)
     assert "--unlike" in error
     assert engine.rounds == []
-
-
-@pytest.fixture(params=["slices", "rates"])
-def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """Gateways whose labs are never made; the recipe in the folder "good" does not start, and then does not stop."""
-
-    def ready(bench: Bench, *_: object, **_others: object) -> None:
-        if bench.recipe.origin.parent.name == "good":
-            raise BrokenError("gateway on device gateway: start failed")
-
-    def leave(_bench: Bench, _kind: object = None, error: BaseException | None = None, *_: object) -> None:
-        if error is None:
-            raise BrokenError("gateway: cannot be undone")
-        error.add_note("gateway: cannot be undone")
-
-    monkeypatch.setattr(comparing, "check_host", lambda: None)
-    monkeypatch.setattr(Bench, "__enter__", lambda bench: bench)
-    monkeypatch.setattr(Bench, "__exit__", leave)
-    monkeypatch.setattr(Bench, "ready", ready)
-    monkeypatch.setattr(CableLab, "__enter__", lambda lab: lab)
-    monkeypatch.setattr(CableLab, "__exit__", lambda *_: None)
-    monkeypatch.chdir(tmp_path)
-    for folder in ("good", "bad"):
-        (tmp_path / folder).mkdir()
-        text = (BUILT_IN / "nftables-nat44.toml").read_text()
-        (tmp_path / folder / "gateway.toml").write_text(text.replace('"nftables-nat44"', '"gateway"'))
-    return str(request.param)
 
 
 @pytest.mark.parametrize(
@@ -572,10 +444,15 @@ def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path
         (["good/gateway.toml", "good/gateway.toml"], "good/gateway.toml"),
     ],
 )
+@pytest.mark.parametrize("by", ["slices", "rates"])
 def test_the_error_names_the_gateway_and_comes_before_what_follows(
-    by: str, gateways: list[str], label: str, ran: Ran, golden: Golden
+    *, by: str, gateways: list[str], label: str, ran: Ran, golden: Golden, in_an_empty_folder: Path
 ) -> None:
-    line = ran(["compare", *gateways, "--by", by, "--connections", "20000"], 4).err.splitlines()[-1]
+    for folder in ("good", "bad"):
+        (in_an_empty_folder / folder).mkdir()
+        variant(in_an_empty_folder / folder, "gateway")
+    with failing_in("good"):
+        line = ran(["compare", *gateways, "--by", by, "--connections", "20000"], 4).err.splitlines()[-1]
     assert label in line
     golden(line)
 

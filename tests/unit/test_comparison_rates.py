@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,19 +18,12 @@ from tests.unit.conftest import Ran
 from tests.unit.counted import change_counts, change_trial
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import compared_by_rates
+from tests.unit.made_results import kept
 from tests.unit.simulated import LONG_STALL, Gateway
 
 import natgauge
 from natgauge.cli import run
-from natgauge.comparisons import by_rates, request
-from natgauge.comparisons.request import CompareOptions
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.time_budget import TimeUpError
-from natgauge.records.comparison import RatioEstimate, SearchLimit
-from natgauge.reports.comparison import text
-from natgauge.stored.find_results import find
-from natgauge.words import Quantity, SearchLimitedBy
 
 #: One gateway twice, as the comparison calls it.
 FIRST, SECOND = "simulated:lab=simulated", "simulated:lab=simulated (2)"
@@ -41,6 +34,8 @@ CHOSEN: dict[str, Any] = {"by": "rates", "connections": 20_000, "seed": 7}
 ONE_AT_A_TIME = ["simulated-machine:lab=simulated,hash_size=1024", "simulated-machine:lab=simulated,hash_size=65536"]
 
 
+#: The day and the machine.
+MEASURED = "Measured on .*"
 #: Time for the fewest rounds that make an interval, in seconds.
 SIX_ROUNDS = 625.0
 
@@ -83,22 +78,28 @@ class World:
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
     """Gateways of known rates in simulated labs."""
     monkeypatch.chdir(tmp_path)
-    # Each round takes 100 s, at its end.
-    seconds, real = [0.0], by_rates.ByRates.round
-
-    def timed_round(*arguments: Any) -> None:
-        real(*arguments)
-        seconds[0] += 100.0
-
-    monkeypatch.setattr(by_rates.ByRates, "round", timed_round)
-    clock = SimpleNamespace(monotonic=lambda: seconds[0], time=time.time)
-    monkeypatch.setattr("natgauge.comparisons.compare.time", clock)
+    # Each round takes 100 s, at its end, and trials take no time.
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0 * rounds_so_far())
     with simulated() as simulation:
         yield World(simulation)
         assert not LABS
 
 
-def known(figure: RatioEstimate) -> tuple[float, float]:
+def rounds_so_far() -> int:
+    """The lines of the results folders below the working folder."""
+    results = Path("results")
+    folders = [entry.path for entry in os.scandir(results)] if results.is_dir() else []
+    files = [Path(folder) / "rounds.jsonl" for folder in folders]
+    return sum(file.read_bytes().count(b"\n") for file in files if file.exists())
+
+
+def rounds_in(folder: Path) -> list[list[Any]]:
+    """The rounds of each comparison that has some."""
+    files = sorted(folder.glob("results/*/rounds.jsonl"))
+    return [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
+
+
+def known(figure: Any) -> tuple[float, float]:
     """Both ends of an interval."""
     assert figure.low is not None
     assert figure.high is not None
@@ -120,19 +121,21 @@ def test_a_known_ratio_lies_in_the_interval_that_is_told(world: World, ran: Ran)
     assert document["estimates"][0]["nanoseconds"] == pytest.approx(1e9 / 16_000, rel=0.02)
     assert document["estimates"][1]["nanoseconds"] == pytest.approx(1e9 / 80_000, rel=0.02)
     assert document["gateways"][0]["rates"]["both"] == pytest.approx(50_000, rel=0.02)
-    rounds = [json.loads(line) for line in (Path(document["results"]) / "rounds.jsonl").read_text().splitlines()]
+    (rounds,) = rounds_in(Path())
     assert len(rounds) == 8
+    plan = json.loads((Path(document["results"]) / "plan.json").read_text())
+    assert plan["most_seconds"] == 450 * 2
     assert all(low < high for one in rounds for each in one["rates"].values() for low, high in each.values())
 
 
-def test_a_loss_at_every_rate_can_be_tolerated(world: World, golden: Golden) -> None:
+def test_a_loss_at_every_rate_can_be_tolerated(world: World, ran: Ran, golden: Golden) -> None:
     """A translator that writes a checksum of 0 loses such a share in the next one, and has no zero-loss rate."""
     with pytest.raises(BrokenError):
         world.compare({"loses_share": 0.001}, {"establishes": 16_000.0})
-    found = world.compare(loss_tolerance="0.2%", most_seconds=SIX_ROUNDS).result
-    low, high = known(found.estimates[0])
+    found = world.compare(loss_tolerance="0.2%", most_seconds=SIX_ROUNDS)
+    low, high = known(found.result.estimates[0])
     assert low <= 1.25 <= high
-    golden(text(found))
+    golden(ran(["report", str(found.folder)]).out, passing=MEASURED)
 
 
 def test_the_same_gateway_twice_shows_no_difference(world: World, ran: Ran, golden: Golden) -> None:
@@ -150,14 +153,15 @@ def test_time_for_too_few_rounds_says_how_many_an_interval_takes(world: World, g
         golden(found.notes[-1].text)
 
 
-def test_a_rate_that_was_mostly_not_the_gateways_own_is_a_bound_whatever_limited(golden: Golden) -> None:
-    ended: dict[SearchLimitedBy, int] = {"the tester": 2, "the time": 1}
-    limits = tuple(
-        SearchLimit(gateway="nat", quantity="new", limited_by=by, searches=searches, of=5, at_least=9.0)
-        for by, searches in ended.items()
-    )
-    golden(text(compared_by_rates(limits)))
-    golden(text(compared_by_rates(limits[:1])))
+@pytest.mark.parametrize(
+    "limited", [{"the tester": 2, "the time": 1}, {"the tester": 2}], ids=["mostly limited", "seldom limited"]
+)
+def test_a_rate_that_was_mostly_not_the_gateways_own_is_a_bound_whatever_limited(
+    limited: dict[str, int], tmp_path: Path, ran: Ran, golden: Golden
+) -> None:
+    common = {"gateway": "nat", "quantity": "new", "of": 5, "at_least": 9.0}
+    record = compared_by_rates([{**common, "limited_by": by, "searches": number} for by, number in limited.items()])
+    golden(ran(["report", str(kept(tmp_path, record))]).out, passing=MEASURED)
 
 
 def test_each_round_has_labs_and_a_seed_of_its_own(world: World) -> None:
@@ -188,21 +192,22 @@ def test_six_rounds_make_an_interval_where_there_is_no_time_for_eight(world: Wor
     assert found.estimates[0].low is not None
 
 
-def with_trials_that_take_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the comparison's clock be that of the simulated trials."""
-    clock = SimpleNamespace(monotonic=CLOCK.monotonic, time=time.time)
-    monkeypatch.setattr("natgauge.comparisons.compare.time", clock)
+@pytest.fixture
+def trials_take_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison's clock is that of the simulated trials."""
+    assert not world.started
+    monkeypatch.setattr(time, "monotonic", CLOCK.monotonic)
 
 
+@pytest.mark.usefixtures("trials_take_time")
 @pytest.mark.parametrize(("names", "shares"), [(NAMES, (0.0, 0.5)), (ONE_AT_A_TIME, (0.9,))])
 def test_the_time_ends_the_first_round_too_in_one_line_with_the_time_that_is_enough(
-    world: World, monkeypatch: pytest.MonkeyPatch, golden: Golden, names: list[str], shares: tuple[float, ...]
+    world: World, golden: Golden, names: list[str], shares: tuple[float, ...]
 ) -> None:
     """160 s took 361 s: six searches of a minute each."""
     asked = {**CHOSEN, "resolve": "0.1%"}
-    with_trials_that_take_time(monkeypatch)
     # One that is over after a round.
-    alone = natgauge.compare(*names, **{**asked, "most_seconds": 500.0})
+    alone = natgauge.compare(*names, **{**asked, "most_seconds": 300.0})
     round_seconds = json.loads((alone.folder / "comparison.json").read_text())["seconds"] / alone.result.rounds
     for share in shares:
         given = max(share * round_seconds, 1.0)
@@ -214,68 +219,59 @@ def test_the_time_ends_the_first_round_too_in_one_line_with_the_time_that_is_eno
         golden(str(ended.value))
     enough = float(str(ended.value).partition("--most-seconds ")[2].split()[0])
     began = CLOCK.monotonic()
-    found = natgauge.compare(*names, **{**asked, "most_seconds": enough}).result
+    found = natgauge.compare(*names, **{**CHOSEN, "most_seconds": enough}).result
     assert CLOCK.monotonic() - began <= enough + 1
     assert found.rounds >= 6
     assert all(each.low is not None for each in found.estimates)
     assert world.started
 
 
+@pytest.mark.usefixtures("trials_take_time")
 @pytest.mark.parametrize("number", [2, 3])
 def test_fewer_gateways_are_advised_where_there_are_some_and_no_longer_time_than_may_be_given(
-    world: World, monkeypatch: pytest.MonkeyPatch, golden: Golden, number: int
+    world: World, golden: Golden, number: int
 ) -> None:
-    with_trials_that_take_time(monkeypatch)
     world.gateways = [{"establishes": 20.0}] * (number + 1)
     with golden.raises(BrokenError):
         world.compare(names=[FIRST] * number, connections=10**7, most_seconds=1.0)
 
 
-def test_a_search_that_the_time_of_the_comparison_cuts_short_says_nothing_of_a_gateway(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One failed load was told as no rate that passed, which has an infinite cost."""
-    calls, real = itertools.count(1), Procedure.once
+@pytest.mark.usefixtures("trials_take_time")
+def test_a_search_that_the_time_of_the_comparison_cuts_short_says_nothing_of_a_gateway(world: World) -> None:
+    """One failed load was told as no rate that passed, which has an infinite cost.
 
-    def once(procedure: Procedure[Any], *arguments: Any) -> Any:
-        found = real(procedure, *arguments)
-        if next(calls) > 18:
-            budget = arguments[-1]
-            budget.refused = True
-            ended = TimeUpError("1 s is left")
-            ended.failed = 3e4
-            raise ended
-        return found
+    In the seventh round the second one is a hundred times slower, and the time ends in its search.
+    """
 
-    monkeypatch.setattr(Procedure, "once", once)
-    with_trials_that_take_time(monkeypatch)
-    monkeypatch.setattr(by_rates, "SEARCH", {**by_rates.SEARCH, "most_seconds": 1e4})
-    found = world.compare(resolve="0.1%", most_seconds=270.0)
+    def start(lab: str) -> Gateway:
+        world.gateways[1] = {"establishes": 200.0} if len(world.started) >= 18 else {}
+        return world.start(lab)
+
+    world.simulation.start = start
+    # In this order baseline, control, second.
+    found = world.compare(resolve="0.1%", most_seconds=270.0, seed=8)
     (figure,) = found.result.estimates
-    assert found.result.rounds > 6
+    assert found.result.rounds == 7
     assert (figure.blocks, figure.high is None) == (6, False)
     assert "passed no rate" not in figure.text
 
 
-def test_a_first_round_whose_searches_all_have_their_bounds_is_kept(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("trials_take_time")
+def test_a_first_round_whose_searches_all_have_their_bounds_is_kept(world: World) -> None:
     """A trial that only confirms what is known lacked the time, and the round was thrown away."""
-    real = Procedure.once
+    known_rate = {"establishes": 22_000.0}
+    whole = world.compare(known_rate, known_rate, most_seconds=80.0).result
+    given = whole.seconds - 2
+    found = world.compare(most_seconds=given).result
+    assert (whole.rounds, found.rounds) == (1, 1)
+    # The trials that were refused.
+    assert found.seconds < given
+    with pytest.raises(BrokenError, match="ended in the first round"):
+        world.compare(most_seconds=whole.seconds - 6)
 
-    def once(procedure: Procedure[Any], *arguments: Any) -> Any:
-        found = real(procedure, *arguments)
-        arguments[-1].refused = True
-        return found
 
-    monkeypatch.setattr(Procedure, "once", once)
-    monkeypatch.setattr(by_rates, "SEARCH", {**by_rates.SEARCH, "most_seconds": 1e4})
-    assert world.compare(most_seconds=SIX_ROUNDS).result.rounds >= 6
-
-
-def test_a_later_round_that_takes_longer_than_those_before_has_what_the_time_leaves(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("trials_take_time")
+def test_a_later_round_that_takes_longer_than_those_before_has_what_the_time_leaves(world: World) -> None:
     """From the seventh round on it is a hundred times slower, so that each trial takes as many times longer."""
 
     def start(lab: str) -> Gateway:
@@ -283,7 +279,6 @@ def test_a_later_round_that_takes_longer_than_those_before_has_what_the_time_lea
         return world.start(lab)
 
     world.simulation.start = start
-    with_trials_that_take_time(monkeypatch)
     began = CLOCK.monotonic()
     found = world.compare(resolve="0.1%", most_seconds=270.0)
     (figure,) = found.result.estimates
@@ -367,7 +362,9 @@ def test_with_one_end_open_the_known_end_decides_if_it_can(
         (15_000.0, "undecided", 11),
     ],
 )
-def test_a_control_that_says_nothing_is_no_perfect_one(world: World, ceiling: float, verdict: str, status: int) -> None:
+def test_a_control_that_says_nothing_is_no_perfect_one(
+    world: World, ran: Ran, ceiling: float, verdict: str, status: int
+) -> None:
     """A control whose interval was open at both ends was as expected, and any difference counted."""
     fast = {"establishes": 1e6, "real_ceiling": 60_000.0}
     world.gateways = [fast, {}, {**fast, "real_ceiling": ceiling}]
@@ -375,7 +372,7 @@ def test_a_control_that_says_nothing_is_no_perfect_one(world: World, ceiling: fl
     (control,) = found.result.control
     assert (control.low, control.high) == (0, None)
     assert (found.result.estimates[0].verdict, found.exit_status) == (verdict, status)
-    said = text(found.result)
+    said = ran(["report", str(found.folder)]).out
     assert "does not show how far equal gateways differ (new connection, A/A control)" in said
     assert "as expected" not in said
 
@@ -456,59 +453,51 @@ def test_a_gateway_without_any_rate_in_some_rounds_never_lets_fail_above_pass(wo
     assert figure["blocks"] == document["rounds"] >= 8
     assert f"{SECOND} passed no rate in 3 of" in figure["text"]
     assert figure["text"] in ran(["report", document["results"]]).out
+    (lines,) = rounds_in(Path())
     rounds = Path(document["results"]) / "rounds.jsonl"
-    lines = [json.loads(line) for line in rounds.read_text().splitlines()]
     rounds.write_text("".join(json.dumps({**line, "failed": {}}) + "\n" for line in lines))
     assert run(["report", document["results"]]) == 2
 
 
-def test_a_search_that_runs_out_of_time_before_a_first_bound_is_void(
-    world: World, monkeypatch: pytest.MonkeyPatch, golden: Golden
-) -> None:
-    def once(procedure: Procedure[Any], *_arguments: object) -> None:
-        raise TimeUpError(f"{procedure.metric}: 60 s are over")
-
-    monkeypatch.setattr(Procedure, "once", once)
-    # Throughput needs the rate of phase 1, which is searched for first.
+def test_a_search_that_runs_out_of_time_before_a_first_bound_is_void(world: World, golden: Golden) -> None:
+    """Throughput needs the rate of phase 1, which is searched for first; a trial at that rate takes 1,000 s."""
+    slow = {"establishes": 20.0}
     with golden.raises(BrokenError):
-        world.compare(quantities="both")
+        world.compare(slow, slow, quantities="both")
     assert len(world.started) == 3 * 3
 
 
-def test_searches_that_are_void_in_turn_end_it_in_one_line(
-    world: World, monkeypatch: pytest.MonkeyPatch, golden: Golden
-) -> None:
+def test_searches_that_are_void_in_turn_end_it_in_one_line(world: World, golden: Golden) -> None:
     """No rate has three void searches in a row, and no round has both rates of a ratio."""
-    real = by_rates.ByRates._search
 
-    def search(method: by_rates.ByRates, rated: by_rates.RatedGateway, quantity: Quantity) -> str:
-        number = len(rated.searched[quantity].rounds)
-        if rated is not method._all[number % 2]:
-            return real(method, rated, quantity)
-        rated.searched[quantity].add_void()
-        return "no rate passed"
+    def start(lab: str) -> Gateway:
+        world.gateways = [{"rare_loss": float(gateway == len(world.started) // 3 % 2)} for gateway in range(3)]
+        return world.start(lab)
 
-    monkeypatch.setattr(by_rates.ByRates, "_search", search)
+    world.simulation.start = start
     with golden.raises(BrokenError):
         world.compare(most_seconds=86_400)
     assert len(world.started) == 9 * 3
 
 
-def test_a_trial_that_an_earlier_loss_made_too_long_is_explained_by_that_loss(
-    world: World, monkeypatch: pytest.MonkeyPatch, golden: Golden
-) -> None:
+def test_a_trial_that_an_earlier_loss_made_too_long_is_explained_by_that_loss(world: World, golden: Golden) -> None:
     """The rate of phase 1 is half of the connection rate, which single lost frames sent down."""
-    monkeypatch.setattr(by_rates, "SEARCH", {**by_rates.SEARCH, "most_seconds": 9})
     slow = {"passes": lambda load: load < 3_000}
     with golden.raises(BrokenError):
-        world.compare(slow, slow, quantities="both")
+        world.compare(slow, slow, quantities="both", connections=133_000)
 
 
-@pytest.mark.parametrize("number", [2, 5])
-def test_each_gateway_has_its_share_of_the_time(number: int) -> None:
-    gateways = request.read_gateways(["tayga-nat64"] * number, {}, unlike=False)
-    assert request.with_usual_options(CompareOptions(), gateways).most_seconds == 450 * number
-    assert request.with_usual_options(CompareOptions(most_seconds=7.0), gateways).most_seconds == 7
+def test_each_gateway_has_its_share_of_the_time(world: World) -> None:
+    """Of two gateways see the first test."""
+
+    def limited(_lab: str) -> None:
+        if len(world.started) == 6:
+            raise HostError("no further round")
+
+    world.simulation.enters = limited
+    found = world.compare(names=[FIRST] * 5)
+    assert found.result.rounds == 1
+    assert json.loads((found.folder / "plan.json").read_text())["most_seconds"] == 450 * 5
 
 
 def test_a_setting_of_the_whole_machine_may_differ_where_one_stands_at_a_time(
@@ -525,7 +514,7 @@ def test_a_setting_of_the_whole_machine_may_differ_where_one_stands_at_a_time(
 @pytest.mark.parametrize("names", [ONE_AT_A_TIME, NAMES])
 @pytest.mark.parametrize("made", [3, 4, 7])
 def test_a_lab_that_cannot_be_made_again_leaves_what_is_known(
-    world: World, made: int, names: list[str], golden: Golden
+    world: World, made: int, names: list[str], ran: Ran, golden: Golden
 ) -> None:
     """Seen: an error in the middle of a further round threw away all rounds before it."""
     entered = itertools.count(1)
@@ -541,27 +530,30 @@ def test_a_lab_that_cannot_be_made_again_leaves_what_is_known(
     found = world.compare(names=names)
     assert (found.result.decided, found.exit_status, found.result.rounds) == (False, 11, made // 3)
     golden(found.result.notes)
-    (stored,) = find([found.folder]).comparisons
-    assert stored.record.rounds == found.result.rounds
+    (stored,) = json.loads(ran(["report", str(found.folder), "--format", "json"]).out)["comparisons"]
+    assert stored["record"]["rounds"] == found.result.rounds
     assert world.started
 
 
 @pytest.mark.parametrize("settings", ["connections=1000,connections=200000", "frame_size=64,frame-size=512"])
 def test_a_setting_that_is_there_twice_is_refused(settings: str) -> None:
     with pytest.raises(UsageError, match=r"setting (connections|frame_size) is there twice; leave one out"):
-        request.read_gateways(["nftables-nat44", f"nftables-nat44:{settings}"], {}, unlike=False)
+        natgauge.compare("nftables-nat44", f"nftables-nat44:{settings}")
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "at"),
     [
-        "frame-size=512,connections=1000,udp-timeout=100",
-        "lab=wire,initiator_gateway=10.0.0.1,empty-command=empty a,table-of=b",
-        "lab=wire,initiator_gateway=2001:db8::1,empty_command=nft flush table ip a, ip b,sender_cores=1",
+        ("frame-size=512,connections=1000,udp-timeout=x", "udp_timeout"),
+        ("lab=wire,initiator_gateway=10.0.0.1,empty-command=empty a,table-of=b,sender-cores=x", "sender_cores"),
+        (
+            "lab=wire,initiator_gateway=2001:db8::1,empty_command=nft flush table ip a, ip b,sender_cores=x",
+            "sender_cores",
+        ),
     ],
     ids=["written as options", "a comma before a word with a dash that is no setting", "colons and commas"],
 )
-def test_settings_of_a_gateway_may_have(settings: str, golden: Golden) -> None:
-    (_, one) = request.read_gateways(["nftables-nat44", f"nftables-nat44:{settings}"], {}, unlike=False)
-    cell = one.question.cell
-    golden([cell.traffic.frame_size, cell.traffic.connections, cell.device.named(), cell.kind_options])
+def test_settings_of_a_gateway_may_have_and_its_last_one_is_wrong(settings: str, at: str, golden: Golden) -> None:
+    with golden.raises(UsageError) as refused:
+        natgauge.compare("nftables-nat44", f"nftables-nat44:{settings}")
+    assert refused.value.at == at

@@ -15,7 +15,7 @@ from natgauge.analysis.ratio_verdicts import is_decided, is_narrow, verdict_of
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, judge, margin_of
 from natgauge.comparisons.request import ComparisonGoal
-from natgauge.paired.ratios import PairedRatios, RoundPlace, ratio, work_of_block
+from natgauge.paired.ratios import PairedRatios, RoundPlace, Seat, Seating, ratio, work_of_block
 from natgauge.paired.slices import BlockWork
 from natgauge.records.comparison import RatioEstimate
 from natgauge.statistics.interim import alpha_spent, rounds_before
@@ -293,6 +293,23 @@ def test_between_two_families_the_interval_holds_the_truth_wherever_the_testers_
     assert (control.ratio, control.half_width) == (1.0, 0.0)
     assert found.ratio_to_forwarding == pytest.approx((400 * truth + tester - 70) / 250)
     assert (ratios.tester("up"), ratios.forwarding("up")) == (70, 250)
+
+
+def test_gateways_of_one_kind_share_forwarding_and_cable() -> None:
+    seating = Seating([Seat("a", [4]), Seat("b", [4])])
+    assert seating.labels == ["a", "b", "plain forwarding", "cable"]
+    assert seating.places == [RoundPlace("a", (0,), (3,), (2,)), RoundPlace("b", (1,), (3,), (2,))]
+
+
+def test_a_gateway_of_two_kinds_has_references_of_each_and_one_that_only_forwards_is_one() -> None:
+    seating = Seating([Seat("nat64", [6, 4]), Seat("router", [4], forwards=True)], lambda kind: f"linux-ipv{kind}")
+    assert seating.labels == ["nat64", "router", "linux-ipv6", "cable", "cable"]
+    assert seating.forwarding == {6: 2, 4: 1}
+    assert seating.places == [RoundPlace("nat64", (0,), (3, 4), (2, 1)), RoundPlace("router", (1,), (4,), (1,))]
+
+
+def test_plain_forwarding_has_all_kinds_and_its_own_cables() -> None:
+    assert Seating([Seat("nat64", [6, 4])]).plain() == RoundPlace("plain forwarding", (1, 2), (3, 4), (1, 2))
 
 
 def test_a_gateway_between_two_families_next_to_one_within_one_has_its_own_cables() -> None:

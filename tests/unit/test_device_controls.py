@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,15 +16,15 @@ from typing import Any
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.fake_engine import PORT, FakeEngine
+from tests.unit.fake_measurer import FakeLab, FakeTable, Isolated, Recorder, measurer, with_phase2
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway as Simulated
 from tests.unit.simulated import reading
 from tests.unit.test_external import Clock, external
-from tests.unit.test_measurer import FakeTable, Isolated, Recorder, measurer
 from tests.unit.test_trials import RESULT, STREAM
 
 from natgauge import bounded_output
-from natgauge.agreement.generated import TrialResult
+from natgauge.agreement.generated import Progress, TrialResult
 from natgauge.bounded_output import MOST_OCTETS, BoundedOutput
 from natgauge.errors import BrokenError, HostError, NotEmptyError, UsageError
 from natgauge.gateways.gateway import Gateway
@@ -33,7 +34,7 @@ from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common import port_options
 from natgauge.labs.common.port_options import BootCommand, PortOptions
 from natgauge.labs.common.shell import run_shell
-from natgauge.labs.contract import CommandResult
+from natgauge.labs.contract import CommandResult, LabCounters
 from natgauge.labs.ssh.openssh import LOST, SshHost
 from natgauge.labs.ssh.remote import Remote, RemoteDevice, RemoteMachine
 from natgauge.measurements.making import make
@@ -46,6 +47,7 @@ from natgauge.trial.controls import MOST_SECONDS, PAUSES, CommandRetries, Silent
 from natgauge.trial.external import ExternalControls
 from natgauge.trial.judging import signs_of
 from natgauge.trial.lab_measurer import MOST_SILENT, RECHECK_SECONDS, LabMeasurer
+from natgauge.trial.trial_run import Own, RestartInTrial
 from natgauge.words import Verdict
 
 PLAN = PlanOfTrial(1000, 500.0)
@@ -567,3 +569,72 @@ def test_a_device_that_does_not_come_back_ends_in_one_line(text: str, seconds: f
 def test_an_empty_command_is_refused(golden: Golden) -> None:
     with golden.raises(UsageError):
         command("  ")
+
+
+# Restarts in a trial, and what the engine causes
+
+
+def began_line(phase: str, seconds: float) -> Progress:
+    counts = {"intended_frames": 0, "made_frames": 0, "received_frames": 0}
+    return Progress.model_validate({"phase": phase, "seconds": seconds, **counts})
+
+
+def test_a_second_ctrl_c_does_not_leave_a_device_half_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    began, waited_for = threading.Event(), threading.Event()
+
+    def act() -> None:
+        began.set()
+        if waited_for.wait(10):
+            done.append("back")
+
+    timed = RestartInTrial(act, 0.0)
+    real = timed._timer.join
+    presses = iter([KeyboardInterrupt()])
+
+    def join(timeout: float | None = None) -> None:
+        if (pressed := next(presses, None)) is not None:
+            raise pressed
+        waited_for.set()
+        real(timeout)
+
+    monkeypatch.setattr(timed._timer, "join", join)
+    timed.take(began_line("phase2", 0.0))
+    began.wait(10)
+    with pytest.raises(KeyboardInterrupt):
+        timed.__exit__(None, None, None)
+    assert done == ["back"]
+
+
+def test_a_line_that_was_read_late_moves_no_restart() -> None:
+    now = iter([100.0, *[112.0] * 9])
+    with RestartInTrial(lambda: None, 1.0, lambda: next(now)) as timed:
+        for phase, seconds in (("phase1", 0.0), ("phase2", 10.0)):
+            timed.take(began_line(phase, seconds))
+        # Phase 2 began at 110, so the restart is 1 s late by now, and is not put off by another one.
+        timed._timer.join(10)
+    assert timed.ended().began == 2.0
+
+
+PERIODS = with_phase2(2000.0, 3000.0, 0.5, periods=3)
+
+
+def test_what_the_engine_itself_causes_belongs_to_the_first_and_the_last_period(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two links that the engine takes down were taken from each period, and hid a link that went down by itself."""
+    # One reading is only timed, before the trial.
+    downs, drops = iter([0, 0, 1, 2, 3]), iter([0, 0, 2, 2, 5])
+
+    class Counted(FakeLab):
+        def counters(self) -> LabCounters:
+            return LabCounters({"gateway inside received": next(drops)})
+
+    monkeypatch.setattr(
+        "natgauge.trial.trial_run.carrier_losses", lambda _netns, port: next(downs) if port == "ng0i" else 0
+    )
+    subject = measurer(FakeEngine(), place=Counted())
+    subject.trial_run.own = Own({"gateway inside received": 2}, {"Initiator": 2})
+    read = [period.outcome.readings for period in subject.periods(PERIODS, lambda _period: True)]
+    assert [each.link_losses for each in read] == [{}, {"Initiator": 1}, {}]
+    assert [each.dropped["gateway inside received"] for each in read] == [0, 0, 3]

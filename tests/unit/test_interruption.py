@@ -301,3 +301,13 @@ cli.main()
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (143, "undone\n")
     assert ended.stderr.splitlines()[-1] == "natgauge: ended by SIGTERM; everything is undone"
+
+
+def test_without_a_terminal_work_without_trials_says_now_and_then_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, console = [100.0], Console(width=60)
+    monkeypatch.setattr("natgauge.cli.progress.time.monotonic", lambda: clock[0])
+    with console.capture() as shown, ProgressDisplay(console, stage_seconds=60.0) as display:
+        for part in range(130):
+            display.stage(f"part {part}")
+            clock[0] += 1.0
+    assert shown.get().splitlines() == ["part 60", "part 120"]

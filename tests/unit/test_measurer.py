@@ -3,184 +3,40 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.fake_measurer import (
+    AROUND,
+    OPENED,
+    SETTINGS,
+    TRAFFIC,
+    FakeLab,
+    FakeTable,
+    Guest,
+    Isolated,
+    Recorder,
+    Spoiling,
+    counted,
+    counting_taken,
+    measurer,
+    no_time,
+    with_phase2,
+)
 from tests.unit.golden import Golden
 
-from natgauge.agreement.generated import TrialRequest, TrialResult
-from natgauge.core_work import CoreWork
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.inputs.question import TrafficOptions
-from natgauge.labs.contract import Device, LabCounters, Link, Port
-from natgauge.measurer import OutlastingError
-from natgauge.records.store import plain
-from natgauge.setup.traffic import AddressPlan, make_plan
-from natgauge.table_memory import ObjectCache, ObjectCaches
-from natgauge.trial.lab_measurer import LabMeasurer
-from natgauge.trial.requests import TrialConstants
-from natgauge.trials import Phase2Plan
-from natgauge.words import Placement, Verdict
 
-
-class FakeLab:
-    """Two ports and drop counters that the test moves."""
-
-    placement: Placement = "shared"
-    initiator = Port("ng0i", "ng-x-tester", "02:00:00:00:00:01", "10.0.0.1")
-    responder = Port("ng0r", "ng-x-tester", "02:00:00:00:00:02", "198.19.0.1")
-    devices: Sequence[Device] = ()
-
-    def __init__(self) -> None:
-        self.drops = {"initiator port received": 5, "gateway inside received": 3}
-        self.work: dict[int, CoreWork] = {}
-
-    def counters(self) -> LabCounters:
-        return LabCounters(self.drops, self.work)
-
-
-class Isolated(FakeLab):
-    """The same with queues before the device."""
-
-    placement: Placement = "isolated"
-
-
-class Guest(FakeLab):
-    """A guest plugged into taps."""
-
-    placement: Placement = "external"
-    initiator = replace(FakeLab.initiator, tap=True)
-    responder = replace(FakeLab.responder, tap=True)
-
-
-class FakeTable:
-    """A device whose table holds what the last request opened; it can be told to do nothing more."""
-
-    empties = False
-    counts = False
-
-    def __init__(self, engine: FakeEngine) -> None:
-        self.engine = engine
-        self.emptied = 0
-        self.held = 7
-        self.dead = False
-        #: What its time-out can be raised to; None = it cannot be.
-        self.timeout: int | None = None
-
-    def outlive(self, seconds: float) -> int | None:
-        """Raise the time-out as far as it goes."""
-        return self.timeout if self.timeout and self.timeout > seconds else None
-
-    def empty(self) -> None:
-        self.emptied += 1
-        self.held = 0
-
-    def empty_timed(self) -> float:
-        raise NotImplementedError
-
-    def strays(self) -> Mapping[str, int]:
-        return {}
-
-    def found_changed(self) -> str:
-        return ""
-
-    def object_caches(self) -> ObjectCaches:
-        """A table of 320 octets a connection, and what the rest of the machine holds."""
-        return {"conntrack": ObjectCache(self.count(), 256), "extension": ObjectCache(500 + self.count(), 64)}
-
-    def confirm_ready(self) -> None:
-        if self.dead:
-            raise BrokenError("device: gone")
-
-    def restart(self) -> None:
-        raise NotImplementedError
-
-    def restart_under_load(self) -> None:
-        raise NotImplementedError
-
-    def count(self) -> int:
-        if self.dead:
-            raise BrokenError("device: gone")
-        if self.engine.requests and self.held == 0 and len(self.engine.requests) == self.emptied:
-            return self.engine.requests[-1].connections
-        return self.held
-
-    def free_octets(self) -> int:
-        return 1 << 30
-
-    def faults(self) -> Mapping[str, int]:
-        """Grows by two with every trial."""
-        return {"insert_failed": 2 * len(self.engine.requests), "drop": 0}
-
-
-class Recorder:
-    """Keeps trials in memory."""
-
-    def __init__(self) -> None:
-        self.trials: list[Mapping[str, Any]] = []
-        self.rounds: list[Mapping[str, Any]] = []
-
-    def add_trial(self, trial: Mapping[str, object]) -> None:
-        self.trials.append(plain(trial))
-
-    def add_round(self, comparison_round: Mapping[str, object]) -> None:
-        self.rounds.append(plain(comparison_round))
-
-
-def link(network: str, device: str, tester: str) -> Link:
-    return Link(ipaddress.ip_network(network), ipaddress.ip_address(device), ipaddress.ip_address(tester))
-
-
-AROUND = AddressPlan(
-    link("10.0.0.0/16", "10.0.0.1", "10.0.0.2"), link("198.19.0.0/16", "198.19.0.1", "198.19.0.2"), mtu=3498
-)
-SETTINGS = TrialConstants(
-    initiator_family="ipv4",
-    responder_family="ipv4",
-    translated=True,
-    pool=None,
-    sender_cpus=(0,),
-    watch_cpus=(1,),
-    seed=42,
-    first_mark=0xFFFF_FFFF,
-    grace_seconds=0.25,
-    table_limit=None,
-    udp_timeout=None,
-    highest_phase1_rate=10e6,
-    highest_phase2_rate=16e6,
-)
-
-
-#: A thousand connections, and nothing after that.
-OPENED = PlanOfTrial(1000, 500.0)
-TRAFFIC = make_plan(TrafficOptions(connections=1000), AROUND)
-
-
-def no_time(_seconds: float) -> None:
-    """Wait for nothing."""
-
-
-def measurer(engine: FakeEngine, **others: Any) -> LabMeasurer:
-    return LabMeasurer(
-        place=others.pop("place", FakeLab()),
-        device=others.pop("device", FakeTable(engine)),
-        traffic=others.pop("traffic", TRAFFIC),
-        settings=others.pop("settings", SETTINGS),
-        recorder=others.pop("recorder", Recorder()),
-        runner=others.pop("runner", engine),
-        sleep=others.pop("sleep", no_time),
-        **others,
-    )
+#: Some other tests take these from here.
+__all__ = ["AROUND", "SETTINGS", "TRAFFIC", "FakeLab", "FakeTable", "Isolated", "Recorder", "measurer", "no_time"]
 
 
 def test_once_sends_exactly_one_frame_for_each_connection() -> None:
     engine = FakeEngine()
-    measurer(engine).measure(PlanOfTrial(1000, 500.0, Phase2Plan(0.0, 3000.0, 99.0, reading_order="once")))
+    measurer(engine).measure(with_phase2(0.0, 3000.0, 99.0, reading_order="once"))
     phase2 = engine.requests[0].phase2
     assert phase2 is not None
     assert phase2.responder is not None
@@ -213,25 +69,28 @@ def test_a_trial_is_excused_by_stalls_only_for_what_was_lost_in_them(in_stalls: 
 def test_ports_whose_drivers_count_what_receivers_took_are_recorded_with_every_trial(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("natgauge.trial.trial_run.counts_taken", lambda _netns, port: port == "ng0r")
+    counting_taken("ng0r", monkeypatch)
     recorder = Recorder()
     engine = FakeEngine(lost=100, port={"rx_dropped": 900})
     trial = measurer(engine, recorder=recorder, place=Isolated()).measure(PlanOfTrial(1000, 1e4))
     assert recorder.trials[0]["counts_taken"] == ["Responder"]
-    assert trial.verdict is Verdict.FAIL
+    assert trial.verdict == "FAIL"
 
 
 def test_the_work_of_each_device_core_and_the_memory_of_a_connection_are_recorded_with_every_trial() -> None:
     engine, recorder, lab = FakeEngine(), Recorder(), FakeLab()
-    lab.work = {0: CoreWork(10, 1.0), 3: CoreWork(20, 1.0)}
+    lab.work = {0: (10, 1.0), 3: (20, 1.0)}
 
     def trial(*arguments: Any) -> Any:
-        lab.work = {0: CoreWork(110, 1.5), 3: CoreWork(320, 1.0)}
+        lab.work = {0: (110, 1.5), 3: (320, 1.0)}
         return engine(*arguments)
 
     meter = measurer(engine, recorder=recorder, runner=trial, place=lab)
     read = meter.measure(PlanOfTrial(20_000, 500.0)).readings
-    assert read.core_work == {0: CoreWork(100, 0.5), 3: CoreWork(300, 0.0)}
+    assert {core: (one.frames, one.busy_seconds) for core, one in read.core_work.items()} == {
+        0: (100, 0.5),
+        3: (300, 0.0),
+    }
     # A few connections are too few to tell it.
     assert (read.octets_per_connection, meter.measure(OPENED).readings.octets_per_connection) == (320, None)
     assert [trial["octets_per_connection"] for trial in recorder.trials] == [320, None]
@@ -246,14 +105,14 @@ def test_the_work_of_each_device_core_and_the_memory_of_a_connection_are_recorde
 class SilentLab(FakeLab):
     """A lab whose machine does not answer for its work."""
 
-    def counters(self) -> LabCounters:
+    def counters(self) -> Any:
         return replace(super().counters(), error="far: no counts")
 
 
 class SilentTable(FakeTable):
     """A device whose machine does not answer for its memory."""
 
-    def object_caches(self) -> ObjectCaches:
+    def object_caches(self) -> Any:
         raise HostError("far: no memory")
 
 
@@ -263,7 +122,7 @@ def test_work_and_memory_that_cannot_be_read_are_unknown_and_each_failure_is_rep
     meter = measurer(engine, recorder=recorder, device=SilentTable(engine), place=SilentLab())
     outcome = meter.measure(PlanOfTrial(20_000, 500.0))
     assert (outcome.verdict, outcome.readings.core_work, outcome.readings.octets_per_connection) == (
-        Verdict.PASS,
+        "PASS",
         {},
         None,
     )
@@ -288,7 +147,7 @@ def test_frames_of_the_engines_self_test_are_no_drops_of_the_trial(golden: Golde
         drops.update({place: drops[place] + frames for place, frames in more.items()})
         return engine(*arguments)
 
-    meter.place.counters = lambda: LabCounters(dict(drops))  # type: ignore[method-assign]
+    meter.place.counters = lambda: counted(drops)  # type: ignore[method-assign]
     meter.runner = trial
     meter.check_forwarding()
     engine.lost = 5
@@ -305,7 +164,7 @@ def test_no_more_drops_than_the_self_test_has_frames_are_taken_for_its_own(golde
     engine = FakeEngine()
     meter = measurer(engine, device=None)
     counts = iter([0, 40, 40, 80])
-    meter.place.counters = lambda: LabCounters({"gateway inside received": next(counts)})  # type: ignore[method-assign]
+    meter.place.counters = lambda: counted({"gateway inside received": next(counts)})  # type: ignore[method-assign]
     meter.check_forwarding()
     engine.lost = 40
     golden(meter.measure(OPENED).reason)
@@ -340,14 +199,14 @@ def test_a_timeout_that_is_natgauges_own_is_raised_for_a_long_trial_and_stays(go
     second = meter.measure(PlanOfTrial(1000, 400.0))
     assert not any("raised" in remark for remark in second.remarks)
     assert (outcome.raised_timeout, second.raised_timeout) == (40, 40)
-    with pytest.raises(OutlastingError, match="after 40 s"):
+    with pytest.raises(UsageError, match="after 40 s"):
         meter.measure(PlanOfTrial(1000, 20.0))
     assert len(engine.requests) == 2
 
 
 def test_a_device_that_cannot_be_reached_is_measured_without_counts() -> None:
     outcome = measurer(FakeEngine(), device=None).measure(OPENED)
-    assert (outcome.verdict, outcome.table_count) == (Verdict.PASS, None)
+    assert (outcome.verdict, outcome.table_count) == ("PASS", None)
 
 
 def test_the_ceiling_is_the_testers_own_rate_of_the_phase_that_is_measured() -> None:
@@ -375,7 +234,7 @@ def test_a_device_that_does_not_forward_is_told_with_direction_and_figures(golde
     with pytest.raises(BrokenError, match="does not forward"):
         meter.check_forwarding(store=True)
     (trial,) = kept.trials
-    assert trial["verdict"] == Verdict.FAIL
+    assert trial["verdict"] == "FAIL"
     assert trial["result"] is not None
 
 
@@ -391,20 +250,6 @@ def test_frames_of_the_engines_self_test_are_no_loss_of_the_check_that_is_stored
     with pytest.raises(BrokenError, match="does not forward"):
         meter.check_forwarding(store=True)
     assert [stored["dropped"] for stored in kept.trials] == [{"gateway inside received": 0}]
-
-
-@dataclass(frozen=True, slots=True)
-class Spoiling:
-    """Hands on to a fake engine; so many frames of phase 1 also come back wrong."""
-
-    engine: FakeEngine
-    how: str
-    frames: int
-
-    def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
-        result = self.engine(request, *others)
-        assert result.phase1 is not None
-        return result.model_copy(update={"phase1": result.phase1.model_copy(update={self.how: self.frames})})
 
 
 @pytest.mark.parametrize("how", ["untranslated", "mistranslated", "damaged", "duplicates"])
@@ -459,7 +304,7 @@ def test_batches_of_an_overloaded_device_get_smaller_in_shared_placement() -> No
     meter = measurer(engine)
     meter.measure(PlanOfTrial(1000, 5e6))
     meter.measure(PlanOfTrial(1000, 5e6))
-    meter.measure(PlanOfTrial(1000, 1000.0, Phase2Plan(5e6, 0.0, 0.01)))
+    meter.measure(with_phase2(5e6, 0.0, 0.01, phase1_rate=1000.0))
     # 20 us a frame: 64 frames would look like a stall. What phase 1 takes says nothing of phase 2.
     assert [request.senders.batch for request in engine.requests] == [64, 5, 64]
     assert [request.senders.stall_ns for request in engine.requests] == [1_000_000] * 3
@@ -469,14 +314,14 @@ def test_batches_of_an_overloaded_device_get_smaller_in_shared_placement() -> No
     ("port", "on_taps", "elsewhere"),
     [
         # Whatever a receiver took, the tap's driver counts as dropped: that explains no loss.
-        ({"rx_dropped": 900}, Verdict.FAIL, Verdict.INVALID),
-        ({"tx_dropped": 900}, Verdict.INVALID, Verdict.INVALID),
+        ({"rx_dropped": 900}, "FAIL", "INVALID"),
+        ({"tx_dropped": 900}, "INVALID", "INVALID"),
         # What a tap refuses it also counts as dropped; the queue is the one before the guest.
-        ({"refused": 900, "tx_dropped": 900}, Verdict.FAIL, Verdict.INVALID),
-        ({"redirect_errors": 1}, Verdict.INVALID, Verdict.INVALID),
+        ({"refused": 900, "tx_dropped": 900}, "FAIL", "INVALID"),
+        ({"redirect_errors": 1}, "INVALID", "INVALID"),
     ],
 )
-def test_what_taps_count_is_the_guests_doing(port: dict[str, int], on_taps: Verdict, elsewhere: Verdict) -> None:
+def test_what_taps_count_is_the_guests_doing(port: dict[str, int], on_taps: str, elsewhere: str) -> None:
     found = {}
     for place in (Guest(), Isolated()):
         engine = FakeEngine(lost=100, port=port)

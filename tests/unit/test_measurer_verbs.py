@@ -9,10 +9,10 @@ from typing import Any, get_args
 import pytest
 from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.fake_measurer import SETTINGS, FakeTable
+from tests.unit.fake_measurer import measurer as made_measurer
 from tests.unit.golden import Golden
 from tests.unit.made_cable import FakeCable, FloorEngine
-from tests.unit.test_measurer import SETTINGS, FakeTable
-from tests.unit.test_measurer import measurer as made_measurer
 
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError, UsageError

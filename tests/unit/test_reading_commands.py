@@ -5,18 +5,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
 import pytest
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 from tests.unit.made_corpus import by_rates, by_slices, doubted
 
 from natgauge.cli import run
-from natgauge.errors import UsageError
-from natgauge.stored import frames
-from natgauge.stored.find_results import find
 
 READING = {
     "report": ["report", "{folder}"],
@@ -62,17 +59,6 @@ def test_a_doubt_that_was_removed_is_missed(
     golden(refused(words, folder, capsys))
 
 
-def test_a_doubt_that_was_removed_is_missed_by_functions(sound: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(sound / "doubted", tmp_path / "x")
-    read: list[Callable[[], object]] = [lambda: frames.load(folder), lambda: find([folder])]
-    for each in read:
-        assert each()
-    undoubted(folder)
-    for each in read:
-        with pytest.raises(UsageError, match="single repetition"):
-            each()
-
-
 @pytest.mark.parametrize("words", READING.values(), ids=READING)
 def test_repetitions_without_their_file_are_refused_where_trials_are_stored(
     words: list[str], sound: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -82,9 +68,9 @@ def test_repetitions_without_their_file_are_refused_where_trials_are_stored(
     assert f"{folder / 'measurements.jsonl'} is missing" in refused(words, folder, capsys)
 
 
-def test_a_summary_alone_is_read(sound: Path, tmp_path: Path) -> None:
+def test_a_summary_alone_is_read(sound: Path, tmp_path: Path, ran: Ran) -> None:
     shutil.copy(sound / "doubted" / "summary.json", tmp_path)
-    assert find([tmp_path]).stored
+    assert ran(["report", str(tmp_path)]).out == ran(["report", str(sound / "doubted")]).out
 
 
 @pytest.mark.parametrize("kind", ["slices", "rates"])
@@ -122,7 +108,7 @@ def test_a_folder_that_may_not_be_looked_into_is_named_in_one_line(
 
 
 def test_a_folder_of_others_beside_results_one_level_below_does_not_refuse_them(
-    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ran: Ran
 ) -> None:
     shutil.copytree(sound / "doubted", tmp_path / "runs" / "mine")
     hidden = tmp_path / "runs" / "others"
@@ -135,4 +121,4 @@ def test_a_folder_of_others_beside_results_one_level_below_does_not_refuse_them(
         return own(path)
 
     monkeypatch.setattr(Path, "lstat", lstat)
-    assert [stored.folder.name for stored in find([tmp_path]).stored] == ["mine"]
+    assert ran(["report", str(tmp_path)]).out == ran(["report", str(sound / "doubted")]).out

@@ -15,6 +15,7 @@ import pytest
 from tests.unit.conftest import Ran
 from tests.unit.made_campaign import campaign
 from tests.unit.made_comparisons import CONTROL, compared, compared_by_rates, estimate
+from tests.unit.made_corpus import doubted
 from tests.unit.made_results import kept_as
 
 from natgauge import Result
@@ -102,6 +103,14 @@ def test_the_files_that_are_written_are_named(folder: Path, tmp_path: Path, ran:
     where = tmp_path / "new" / "frames"
     printed = ran(["report", "--parquet", str(where), str(folder)]).out.splitlines()
     assert printed == [str(where / f"{name}.parquet") for name in NAMES]
+
+
+def test_a_doubt_that_was_removed_is_missed(tmp_path: Path, ran: Ran) -> None:
+    result = doubted(tmp_path / "x")
+    assert written(result, tmp_path / "frames").trials.height == 1
+    document = json.loads((result / "summary.json").read_text())
+    (result / "summary.json").write_text(json.dumps({**document, "doubts": []}))
+    assert "single repetition" in ran(["report", "--parquet", str(tmp_path / "frames"), str(result)], 2).err
 
 
 def test_what_is_damaged_missing_or_not_to_be_written_is_one_line(

@@ -12,9 +12,9 @@ import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_trial, make_counts, make_outcome
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.fake_measurer import FakeTable, Isolated, Recorder, measurer
 from tests.unit.made_settings import alone, settings_of
 from tests.unit.simulated import Gateway
-from tests.unit.test_measurer import FakeTable, Isolated, Recorder, measurer
 from tests.unit.test_recording import result, settings
 
 from natgauge.agreement.generated import ReceiverTime, TrialResult

@@ -184,16 +184,6 @@ def test_the_likely_time_is_said_at_the_start_and_not_the_longest(tmp_path: Path
     golden([line for line in lines if line.startswith("connection-rate")])
 
 
-def test_without_a_terminal_work_without_trials_says_now_and_then_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, console = [100.0], Console(width=60)
-    monkeypatch.setattr("natgauge.cli.progress.time.monotonic", lambda: clock[0])
-    with console.capture() as shown, ProgressDisplay(console, stage_seconds=60.0) as display:
-        for part in range(130):
-            display.stage(f"part {part}")
-            clock[0] += 1.0
-    assert shown.get().splitlines() == ["part 60", "part 120"]
-
-
 @pytest.mark.parametrize(
     ("asked", "seconds"),
     [

@@ -15,20 +15,22 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.unit.engine_check import EXAMPLE, TRIAL
 from tests.unit.fake_engine import NO_FAULTS, PORT
 from tests.unit.golden import Golden
+from tests.unit.test_agreement import RIGHT
+from tests.unit.test_comparison_requests import COMPARISON, refusal
 
-from natgauge.agreement.generated import Progress, TrialRequest, TrialResult
-from natgauge.agreement.process import parse_line, run
+from natgauge.agreement.generated import ComparisonRequest, Progress, TrialRequest, TrialResult
+from natgauge.agreement.process import compare, parse_line, run
 from natgauge.agreement.trial import nominal_seconds, phase1_of
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError
 
-TRIAL = Path(__file__).resolve().parents[2] / "trial"
-REQUESTS, RESULTS = (
+REQUESTS, RESULTS, COMPARISONS = (
     jsonschema.Draft202012Validator(json.loads((TRIAL / f"{kind}-1.schema.json").read_text()))
-    for kind in ("request", "result")
+    for kind in ("request", "result", "comparison")
 )
-EXAMPLE = json.loads((TRIAL / "examples" / "nat44-both-phases.json").read_text())
+COMPARED = ComparisonRequest.model_validate(COMPARISON)
 
 STREAM = {
     **NO_FAULTS,
@@ -144,6 +146,19 @@ def test_what_is_written_obeys_the_published_schema(asked: TrialRequest) -> None
     REQUESTS.validate(json.loads(asked.to_json()))
 
 
+@pytest.mark.parametrize("right", RIGHT)
+def test_a_right_request_is_written_as_it_was_read(right: Any) -> None:
+    read = TrialRequest.model_validate(right)
+    REQUESTS.validate(json.loads(read.to_json()))
+    assert read.model_dump(exclude_unset=True) == right
+
+
+def test_a_comparison_is_written_as_its_schema_and_the_engine_want_it() -> None:
+    written = json.loads(COMPARED.to_json())
+    COMPARISONS.validate(written)
+    assert refusal(written) is None
+
+
 @pytest.mark.parametrize("answer", [RESULT, STATELESS_RESULT, PROGRESS])
 def test_the_results_of_these_tests_obey_the_published_schema(answer: dict[str, Any]) -> None:
     RESULTS.validate(answer)
@@ -216,6 +231,42 @@ def test_an_engine_that_gives_no_result_is_named_with_its_end(
     program = tmp_path / "nothing" if script is None else engine(tmp_path, script)
     with pytest.raises(error, match=said):
         run(request(), engine=program)
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "words"),
+    [
+        ("mark", 0, "mark: 0: "),
+        ("phase1", {"rate": 1.0, "grace_ms": -1}, "phase1.grace_ms: -1: "),
+        ("watch_cpus", [1, 1], "watch_cpus: 1: "),
+    ],
+)
+def test_the_refusal_of_the_real_engine_is_a_usage_error_of_one_line(where: str, value: object, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        run(request(**{where: value}))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_refusal_to_compare_is_told_in_the_engines_words(tmp_path: Path, golden: Golden) -> None:
+    with golden.raises(UsageError):
+        compare(COMPARED, engine=engine(tmp_path, "echo 'cpu: 99: no such CPU' >&2; exit 2"), seconds=10)
+
+
+@pytest.mark.parametrize("answer", ["", "nonsense", '{"version": 2}'])
+def test_an_answer_outside_of_the_agreement_is_broken(tmp_path: Path, answer: str) -> None:
+    with pytest.raises(BrokenError, match="comparison"):
+        compare(COMPARED, engine=engine(tmp_path, f"cat > /dev/null; echo '{answer}'"), seconds=10)
+
+
+def test_the_engine_is_called_to_compare_in_a_session_of_its_own_so_that_its_priority_counts_in_the_whole_machine(
+    tmp_path: Path,
+) -> None:
+    program = engine(
+        tmp_path,
+        'cat > /dev/null; [ "$1" = --compare ] || exit 3; echo "session $(ps -o sid= -p $$) of $$" >&2; exit 4',
+    )
+    with pytest.raises(BrokenError, match=r"session +(\d+) of \1$"):
+        compare(COMPARED, engine=program, seconds=10)
 
 
 def gone(pid: int) -> bool:
