@@ -55,7 +55,7 @@ def test_every_test_that_is_skipped_for_a_missing_program_looks_for_it_with_abse
 def test_the_targets_that_run_tests_install_the_packages_of_the_list_first() -> None:
     text = (ROOT / "Makefile").read_text()
     for purpose, of in (("build", "build"), ("%", "$*")):
-        rule = rf"^\$\(STAMPS\)/{purpose}-packages: .*\n\ttools/install-packages {re.escape(of)}$"
+        rule = rf"^\$\(STAMPS\)/{purpose}-packages: .*\n\t(\$\(BESIDE_CARGO\) )?tools/install-packages {re.escape(of)}$"
         assert re.search(rule, text, re.MULTILINE)
     assert " $(STAMPS)/run-packages $(BESIDE)" in text
     targets = re.findall(r"^\S+: (.*)\n\t.*tools\.run_tests", text, re.MULTILINE)

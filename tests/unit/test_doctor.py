@@ -331,12 +331,12 @@ def test_only_the_gateways_that_are_asked_for_are_checked_and_one_without_its_fi
 
 
 @pytest.mark.parametrize("variable", ["NATGAUGE_PROGRAMS", "NATGAUGE_PATH", "NATGAUGE_GATEWAYS"])
-def test_a_variable_that_names_no_folder_is_told_in_one_line(
-    host: MadeHost, monkeypatch: pytest.MonkeyPatch, variable: str, ran: Ran
-) -> None:
-    monkeypatch.setenv(variable, f"{host.root}/sys:{host.root}/taiga")
+def test_a_variable_that_names_no_folder_is_told_in_one_line(host: MadeHost, variable: str, ran: Ran) -> None:
     said = f"natgauge: {variable}: {host.root}/taiga is no folder; correct it, or unset {variable}\n"
-    assert ran(["doctor"], status=2).err == said
+    # The host has such a variable of its own, and takes it back before the fixture `monkeypatch` does.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(variable, f"{host.root}/sys:{host.root}/taiga")
+        assert ran(["doctor"], status=2).err == said
 
 
 #: A finding: name, state, what, mend, packages, places.
