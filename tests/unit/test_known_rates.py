@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import nullcontext
+
 import pytest
 from tests.labs.known_rates import __main__
 from tests.labs.known_rates.__main__ import EXPECTED, FAST, OTHERS, SLOW, TRUTH, Found, compared
@@ -45,7 +48,8 @@ def test_few_rounds_at_a_low_level_hold_the_ratio_of_constant_rates(
         {"establishes": float(SLOW), **queue},
         {"establishes": float(FAST)},
     ]
-    # The clock of this world says 100 s for each round.
+    # The clock of this world says 100 s for each round that is in its folder of results.
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", lambda: nullcontext("results"))
     found = compared(other, connections, most_seconds=500.0, level="50%", expected=EXPECTED)
     assert (found.word, found.low is not None) == ("right", True), found.text
     assert "; 5 rounds, " in found.text
