@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from natgauge.analysis.between_runs import judged
 from natgauge.analysis.contrast import median_interval_of
 from natgauge.doubts import find
 from natgauge.notes import Note
@@ -122,13 +123,14 @@ def doubted_for(word: str, parameters: Parameters) -> list[Note]:
 
 
 def keep(store: Store, result: Result) -> None:
-    """Write a result with the doubts that follow from it, and its repetitions, of which each figure has one value."""
+    """Write a result with all that follows from it, and its repetitions, of which each figure has one value."""
     for number, repetition in enumerate(result.repetitions, start=1):
         of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
         store.add_measurements([{**of_all, **REPETITION.dump_python(repetition, mode="json"), "samples": {}}])
     words = {doubt.word for doubt in result.doubts}
     more = [doubt for doubt in following(result) if doubt.word not in words]
-    store.write_summary(with_interval(result.model_copy(update={"doubts": (*result.doubts, *more)})).document())
+    whole = with_interval(result.model_copy(update={"doubts": (*result.doubts, *more)}))
+    store.write_summary(whole.model_copy(update={"threshold": judged(whole)}).document())
 
 
 def kept(folder: Path, *records: Result | ComparisonRecord | AuditRecord) -> Path:
