@@ -87,7 +87,7 @@ def test_without_drift_and_search_the_range_is_that_of_the_repetitions(reported:
 
 @pytest.mark.parametrize(("asked", "width"), [("5%", 5_100), ("3000", 3_000), (None, 0)])
 def test_the_error_of_the_search_widens_each_end(asked: str | None, width: float, reported: Reported) -> None:
-    def of(**demanded: float) -> Result:
+    def of(**demanded: Any) -> Result:
         return measured(hypervisor=False, error=asked, **demanded)
 
     assert has_range(100_000 - width, 104_000 + width, of, reported)
@@ -133,7 +133,7 @@ def test_a_doubt_that_widens_the_range_of_a_search_is_named_with_its_error(
 
 def in_cell(result: Result, folder: Path, ran: Ran) -> str:
     """The figure of the only result in the table of medians, without marks."""
-    text = ran(["report", str(kept(folder, result)), "--against", "metrics", "--format", "markdown"]).out
+    text: str = ran(["report", str(kept(folder, result)), "--against", "metrics", "--format", "markdown"]).out
     return next(line for line in text.splitlines() if line.startswith("| x |")).split(" | ")[1]
 
 
@@ -166,7 +166,7 @@ def test_the_range_of_the_repetitions_has_the_repetitions_as_its_ends(reported: 
 
 
 def test_a_range_does_not_fall_below_zero(reported: Reported) -> None:
-    asked: list[tuple[dict[str, float], str]] = [
+    asked: list[tuple[dict[str, Any], str]] = [
         ({"at_least": 0.0}, "met"),
         ({"at_least": 1.0}, "cannot tell"),
         ({"at_most": 1009.0}, "cannot tell"),
