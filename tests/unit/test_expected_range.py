@@ -259,10 +259,10 @@ def test_a_threshold_within_the_bucket_of_a_delay_is_neither_met_nor_missed(
 @pytest.mark.parametrize(
     ("figures", "said"),
     [
-        ({"rate_lowest": 4e5, "rate_highest": 9e5}, "400 k to 900 k"),
+        ({"rate_lowest": 4e5, "rate_highest": 9e5}, "400 k to 900 k."),
         # An end that is not known is none.
-        ({"rate_lowest": 4e5}, ""),
-        ({}, "700 k"),
+        ({"rate_lowest": 4e5}, "400 k or more."),
+        ({}, "700 k."),
     ],
 )
 def test_the_range_contains_what_the_sample_of_a_repetition_allows(
@@ -271,7 +271,10 @@ def test_the_range_contains_what_the_sample_of_a_repetition_allows(
     each = {name: [value] * 4 for name, value in figures.items()}
     result = made([7e5] * 4, metric="tear-down-rate", unit="connections/s", figures=each, parameters={"at_least": 1.0})
     _, threshold, *_ = (one["text"] for one in reported(result)["answers"])
-    assert said in threshold
+    assert threshold.partition(" is expected to have ")[2] == said
+    # One repetition alone says nothing of another run.
+    single = made([7e5], metric="tear-down-rate", unit="connections/s", figures=figures)
+    assert ": 1 repetition, no interval" in first_of(single, reported)
 
 
 #: Metric and unit, what limited each of six repetitions, their upper bound and notes, and the ends of the interval.
