@@ -141,7 +141,7 @@ def doubted_for(word: str, parameters: Parameters) -> list[Note]:
 
 
 def keep(store: Store, result: Result) -> None:
-    """Write a result with its verdict and doubts, and its repetitions, of which each figure has one value."""
+    """Write a result with all that follows from it, and its repetitions, of which each figure has one value."""
     for number, repetition in enumerate(result.repetitions, start=1):
         of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
         store.add_measurements([{**of_all, **REPETITION.dump_python(repetition, mode="json"), "samples": {}}])

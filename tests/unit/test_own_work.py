@@ -32,20 +32,20 @@ def doubts(said: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("metric", "ways", "truth"),
+    ("metric", "asked", "truth"),
     [
-        ("throughput", "both", {"forwards": 360_000.0}),
-        ("throughput", "up", {"forwards": 1_675_471.0}),
-        ("connection-rate", None, {"establishes": 500_000.0}),
+        ("throughput", {"directions": "both"}, {"forwards": 360_000.0}),
+        ("throughput", {"directions": "up"}, {"forwards": 1_675_471.0}),
+        ("connection-rate", {}, {"establishes": 500_000.0}),
     ],
 )
 def test_a_shared_rate_says_what_of_it_is_the_testers_own_work(
-    metric: str, ways: str | None, truth: dict[str, float], golden: Golden, reported: Reported
+    metric: str, asked: dict[str, Any], truth: dict[str, Any], golden: Golden, reported: Reported
 ) -> None:
-    gateway = Gateway(placement="shared", ceiling=TOP, **truth)  # type: ignore[arg-type] # rates by their names
-    measured = measure(metric, gateway, connections=100_000, **({} if ways is None else {"directions": ways}))
+    gateway = Gateway(placement="shared", ceiling=TOP, **truth)
+    measured = measure(metric, gateway, connections=100_000, **asked)
     (note,) = (note for note in measured.document["notes"] if note["word"] == "tester")
-    assert note["value"] == pytest.approx(measured.median * (2 if ways == "both" else 1) / TOP)
+    assert note["value"] == pytest.approx(measured.median * (2 if asked == {"directions": "both"} else 1) / TOP)
     assert cells(OWN, reported(measured.result)) == [pytest.approx(100 * note["value"])]
     golden([note["text"], *re.findall(r"\(the tester's own work.*?\)", measured.said)])
 
