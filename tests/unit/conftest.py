@@ -7,6 +7,7 @@ power failure, so none waits until the disk has all that was written.
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,8 @@ __all__ = ["golden"]
 
 #: What a command line printed, `.out` and `.err`, that ended with a status.
 Ran: TypeAlias = Callable[..., Any]
+#: What `natgauge report` prints of records.
+Report: TypeAlias = Callable[..., str]
 
 
 @pytest.fixture
@@ -34,6 +37,24 @@ def ran(capsys: pytest.CaptureFixture[str]) -> Ran:
     def of(words: Sequence[str], status: int = 0) -> Any:
         assert run(list(words)) == status
         return capsys.readouterr()
+
+    return of
+
+
+@pytest.fixture
+def report(tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> Report:
+    """Keep records, each in a folder whose name has no date, and report them in lines of so many characters."""
+    from tests.unit.made_results import kept_as  # noqa: PLC0415 - few tests need stored records
+
+    folders = (tmp_path / f"run-{number}" for number in itertools.count())
+
+    def of(*records: Any, asked: Sequence[str] = (), width: int = 1000) -> str:
+        monkeypatch.setenv("COLUMNS", str(width))
+        folder = next(folders)
+        for at, one in enumerate(records):
+            kept_as(folder / f"{at:02}", one)
+        said: str = ran(["report", *asked, str(folder)]).out
+        return said
 
     return of
 
