@@ -31,6 +31,8 @@ __all__ = ["golden"]
 Ran: TypeAlias = Callable[..., Any]
 #: What `natgauge report` says of records, as a document; with `html=True` the page.
 Reported: TypeAlias = Callable[..., Any]
+#: What `natgauge report` prints of records.
+Report: TypeAlias = Callable[..., str]
 
 
 @pytest.fixture
@@ -58,6 +60,24 @@ def reported(ran: Ran, tmp_path: Path) -> Reported:
         page = place / "page.html"
         said = ran(["report", *folders, *(["--html", str(page)] if html else ["--format", "json"]), *words]).out
         return page.read_text() if html else json.loads(said)
+
+    return of
+
+
+@pytest.fixture
+def report(tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> Report:
+    """Keep records, each in a folder whose name has no date, and report them in lines of so many characters."""
+    from tests.unit.made_results import kept_as  # noqa: PLC0415 - few tests need stored records
+
+    folders = (tmp_path / f"run-{number}" for number in itertools.count())
+
+    def of(*records: Any, asked: Sequence[str] = (), width: int = 1000) -> str:
+        monkeypatch.setenv("COLUMNS", str(width))
+        folder = next(folders)
+        for at, one in enumerate(records):
+            kept_as(folder / f"{at:02}", one)
+        said: str = ran(["report", *asked, str(folder)]).out
+        return said
 
     return of
 

@@ -12,7 +12,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import pytest
 from tests import simulated_lab
 from tests.unit.campaigning import Benches, Dies, Killed, asked, campaign, events, summaries
-from tests.unit.conftest import Ran
+from tests.unit.conftest import Report
 from tests.unit.golden import Golden
 from tests.unit.made_results import in_turns, kept_as, made, with_interval
 from tests.unit.pages import text_of
@@ -52,25 +52,8 @@ def rate(values: list[float], gateway: str, *doubts: dict[str, Any], later: floa
     )
 
 
-#: Stores results, and returns what `natgauge report` prints of them, in lines of any length.
-Report: TypeAlias = Callable[..., str]
 #: The only line of `natgauge diff --json` of two results.
 Contrast: TypeAlias = Callable[[Result, Result], Any]
-
-
-@pytest.fixture
-def report(tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> Report:
-    folders = (tmp_path / f"run-{number}" for number in itertools.count())
-    monkeypatch.setenv("COLUMNS", "1000")
-
-    def of(*results: Result, asked: Sequence[str] = ()) -> str:
-        folder = next(folders)
-        for at, one in enumerate(results):
-            kept_as(folder / str(at), one)
-        said: str = ran(["report", *asked, str(folder)]).out
-        return said
-
-    return of
 
 
 @pytest.fixture
@@ -123,10 +106,7 @@ def test_captions_of_a_page_and_of_files_say_what_the_doubts_of_marked_figures_s
     (marks,) = set(re.findall(r"† may be another value: [^.]*\. \* a doubt about its interval: [^.]*\.", text_of(page)))
     golden(marks)
     below = [text_of(each) for each in re.findall(r'<p class="quiet">(.*?)</p>', page, re.DOTALL)]
-    of_figures = ["Bars are medians", "Below each median", "Each point is a repetition"]
-    assert [
-        text[: len(of)] for text, of in zip((one for one in below if marks in one), of_figures, strict=True)
-    ] == of_figures
+    assert [text.split()[0] for text in below if marks in text] == ["Bars", "Below", "Each"]
     (drawing,) = (tmp_path / "svg").iterdir()
     assert marks in caption_of(drawing.read_text())
     table, *_ = re.findall(r'<details class="data">(.*?)</details>', page, re.DOTALL)

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 from tests.labs.nat44 import variant
-from tests.unit.conftest import Ran
+from tests.unit.conftest import Ran, Report
 from tests.unit.golden import Golden
 from tests.unit.made_audits import record, requirement
 
@@ -32,24 +30,6 @@ def stored(folder: Path, name: str, one: Any) -> Path:
 def all_stored(folder: Path, *records: Any) -> list[str]:
     """The folders of these audits: 1, 2, ..."""
     return [str(stored(folder, str(number), one)) for number, one in enumerate(records, start=1)]
-
-
-#: What `natgauge report` prints of these audits, with so many characters in a line.
-Report: TypeAlias = Callable[..., str]
-
-
-@pytest.fixture
-def report(tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> Report:
-    folders = (tmp_path / f"run-{number}" for number in itertools.count())
-
-    def of(*records: Any, width: int = 1000) -> str:
-        folder = next(folders)
-        folder.mkdir()
-        monkeypatch.setenv("COLUMNS", str(width))
-        said: str = ran(["report", *all_stored(folder, *records)]).out
-        return said
-
-    return of
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path, ran: Ran) -> None:

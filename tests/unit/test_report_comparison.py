@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
 import json
 import re
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
-from tests.unit.conftest import Ran
+from tests.unit.conftest import Ran, Report
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import BASELINE, CONTROL, answered, compared, compared_by_rates, estimate, gateway
 from tests.unit.made_results import kept_as, made
@@ -27,8 +25,6 @@ NOTED = compared(
         {"word": "device", "text": "the chains differ"},
     ],
 )
-#: What `natgauge report` prints of records, in lines of any length.
-Report: TypeAlias = Callable[..., str]
 BY_RATES: dict[str, Any] = {"by": "rates", "slices": None, "forwarding_nanoseconds": {}}
 
 
@@ -37,17 +33,11 @@ def keep(folder: Path, record: Any) -> Path:
 
 
 @pytest.fixture
-def report(tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> Report:
-    folders = (tmp_path / f"run-{number}" for number in itertools.count())
+def report(report: Report) -> Report:
+    """Of comparisons, with the answers that a stored one must have; measurements have none to be judged."""
 
-    def of(*records: Any, asked: Sequence[str] = (), width: int = 1000) -> str:
-        monkeypatch.setenv("COLUMNS", str(width))
-        folder = next(folders)
-        for at, one in enumerate(records):
-            # Measurements have no answers of their own to be judged.
-            (kept_as if hasattr(one, "metric") else keep)(folder / str(at), one)
-        said: str = ran(["report", *asked, str(folder)]).out
-        return said
+    def of(*records: Any, **how: Any) -> str:
+        return report(*(one if hasattr(one, "metric") else answered(one) for one in records), **how)
 
     return of
 
