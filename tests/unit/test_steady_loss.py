@@ -65,7 +65,7 @@ def test_a_phase_1_that_loses_no_less_where_it_is_slower_is_slowed_down_no_more(
 @pytest.mark.parametrize(
     ("loses", "passes"),
     [
-        # At a sixteenth of the rate, the slowest that is tried, they lose a few frames.
+        # At a sixteenth of the rate, the slowest that is tried, both still lose frames.
         (lambda _number, rate: max(0, round(N * (1 - 0.06 * RATE / rate))), False),
         (lambda _number, rate: round(32 * rate / RATE), False),
         (lambda number, _rate: int(number < 2), True),
