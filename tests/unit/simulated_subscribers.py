@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -224,7 +225,7 @@ def measure(metric: str, truth: Mixed, **chosen: Any) -> MeasurementResult:
     return alone(metric, truth, **given)
 
 
-def doubts_of(found: MeasurementResult) -> list[Note]:
+def doubts_of(found: MeasurementResult) -> Sequence[Note]:
     """Doubts of what was measured, of a lab of which nothing is known."""
     return find(found, Parameters())
 

@@ -838,7 +838,7 @@ def test_a_report_names_the_kind_of_load_before_its_cause(
 ) -> None:
     rule = {"kind": "rate limit", "certainty": "seen", "hop": "rules", "frames": 9, "lost": 9}
     for cause in (rule, None):
-        once = {
+        once: dict[str, Any] = {
             "value": 1.0,
             "upper": None,
             "error": None,
@@ -848,7 +848,7 @@ def test_a_report_names_the_kind_of_load_before_its_cause(
             "figures": {},
             "series": [],
         }
-        changed = {"limited_by": limited_by, "cause": cause, "repetitions": [once]}
+        changed: dict[str, Any] = {"limited_by": limited_by, "cause": cause, "repetitions": [once]}
         result = made(metric="subscribers", unit="subscribers", **changed)
         said = ran(["report", str(kept(tmp_path / str(cause is None), result))]).out
         golden([line for line in said.splitlines() if line.startswith("Bottleneck")])
