@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ from tests.unit.counted import change_counts, make_counts
 from tests.unit.made_settings import alone
 from tests.unit.simulated import Gateway, reading
 
-from natgauge.churn import CountInChurn
+from natgauge.churn import Churn, CountInChurn
+from natgauge.doubts import find
 from natgauge.measurer import Ability, OutlastingError
+from natgauge.notes import Note
 from natgauge.power import Energy
 from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.records.parameters import Parameters
 from natgauge.verdicts import Limits
 
 #: Of a subscriber: new connections a second and frames a second up and down, of which the first or the others end it.
@@ -219,3 +223,14 @@ def measure(metric: str, truth: Mixed, **chosen: Any) -> MeasurementResult:
     truth.placement = chosen.pop("placement", "isolated")
     given = {"connections": 100_000, "connection_rate": 1e5, "error": "0.5%", **chosen}
     return alone(metric, truth, **given)
+
+
+def doubts_of(found: MeasurementResult) -> Sequence[Note]:
+    """Doubts of what was measured, of a lab of which nothing is known."""
+    return find(found, Parameters())
+
+
+def engine_needs(churn: Churn) -> int:
+    """The fewest open connections that the engine takes: of those that are guarded at both ends, and one."""
+    guarded = math.ceil(churn.new_per_second * round(1000 * churn.guard_seconds) / 1000) + 1
+    return 2 * guarded + 1

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,24 +20,36 @@ from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import arrivals, change_trial, make_counts, make_outcome, make_trial
 from tests.unit.fake_engine import CLEAN, FakeEngine
 from tests.unit.golden import Golden
+from tests.unit.made_settings import settings_for
 from tests.unit.simulated import Gateway
 from tests.unit.simulated import reading as reading_of
+from tests.unit.simulated_subscribers import Mixed, engine_needs, profile
 from tests.unit.test_measurer import SETTINGS
 from tests.unit.test_measurer_trials import Played, measurer, phase2_of
 
 from natgauge.agreement.generated import Phase2Counts, StreamCounts, StreamTally
-from natgauge.churn import Churn, CountInChurn, expected_count, kept_after
+from natgauge.churn import Churn, CountInChurn, expected_count, kept_after, most_new
 from natgauge.doubts import find
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.gateways.limits import choose, octets_needed, refuse_short_memory, refuse_unfit
+from natgauge.gateways.recipe import load as recipe_of
+from natgauge.host.limits import ControlGroups
+from natgauge.inputs.question import DeviceOptions
 from natgauge.measurer import OutlastingError
 from natgauge.notes import Note
 from natgauge.other_traffic import OtherTraffic, other_traffic_note
 from natgauge.procedures import connection_rate
+from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad
 from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.mixed_load import MixedLoadSettings
+from natgauge.procedures.subscribers import SubscribersSettings
 from natgauge.records.parameters import Parameters
 from natgauge.trial import forwarding
+from natgauge.trial.bench import Bench
 from natgauge.trial.controls import counted as count_of
 from natgauge.trial.controls import with_expected
+from natgauge.trial.planned import Planned, refuse_large
+from natgauge.trial.question import ask
 from natgauge.trial.rounds import fault_of
 from natgauge.trials import Phase2Plan, Trial
 from natgauge.verdicts import Limits, judge
@@ -495,3 +508,111 @@ def test_a_flood_may_fill_the_table_after_it_was_read() -> None:
     )
     assert judged(trial, table_limit=2000).limited_by == "device"
     assert judged(with_flood(trial, all_came(1000)), table_limit=2000).limited_by == "table"
+
+
+# What is planned
+
+
+def planned(metric: str, gateway: str, choices: dict[str, Any]) -> Planned:
+    """Plan a measurement; nothing is started."""
+    question = ask(metric, gateway, choices)
+    return Bench(question.cell).plan(question.metric, question.settings)
+
+
+@pytest.mark.parametrize(
+    ("new", "down", "forgets", "known"), [(0.1, 1, 30, 120), (0.1, 0, 30, 30), (0.1, 1, None, None), (0, 1, 30, None)]
+)
+def test_the_time_out_that_decides_the_entries_is_a_parameter(
+    tmp_path: Path, new: float, down: float, forgets: int | None, known: int | None
+) -> None:
+    truth = Mixed(forgets=forgets, replied=None if forgets is None else 120)
+    settings = settings_for("subscribers", subscriber=profile(tmp_path, new, 1, down))
+    facts = dict(settings.facts_of(truth))
+    assert facts == ({} if known is None else {"forgets_after_seconds": known})
+
+
+@pytest.mark.parametrize(
+    ("new", "held", "kept", "at_first", "beyond"),
+    [
+        # Of those that leave in 60 s, the device still holds those of the last 30 s.
+        (0.38, 20, 30.0, 860, 0),
+        (0.38, 45.6, 120.0, 2280, 0),
+        # As many leave as there are: connections are open for a second.
+        (0.5, 15, 30.0, 50, 50),
+        (0.38, 20, math.inf, 1000, 1280),
+        (0.38, 20, None, 2000, 0),
+    ],
+)
+def test_phase_1_opens_what_the_table_lacks_at_the_end_of_a_long_trial(
+    new: float, held: float, kept: float | None, at_first: int, beyond: int
+) -> None:
+    load_ = CombinedLoad(new, held, 1, 1, kept=kept).times(100)
+    assert load_.at_first(60) == at_first
+    assert load_.beyond(60) == pytest.approx(beyond)
+
+
+@pytest.mark.parametrize("connections", [*range(1, 40), 100, 1000])
+def test_a_plan_leaves_the_engine_connections_for_frames(connections: int) -> None:
+    settings = MixedLoadSettings(connections=1000, placement="isolated")
+    for share in (0.001, 0.1, 0.26, 0.5, 0.76, 1.0):
+        new = share * most_new(max(7, connections))
+        plan = CombinedLoad(new, connections, 1000.0, 1000.0).plan(settings, 1000.0, 10.0)
+        assert plan.phase2 is not None
+        assert plan.phase2.churn is not None
+        assert plan.connections >= engine_needs(plan.phase2.churn)
+
+
+def test_the_frame_sizes_of_a_profile_contain_no_vlan_tags(tmp_path: Path) -> None:
+    file = profile(tmp_path, 1.0, 2.0, 2.0, more="up_frame_sizes = 594\n")
+    for vlan, octets in ((None, 594), ("100", 598), ("9.100", 602)):
+        traffic = SubscribersSettings.traffic_of({"subscriber": file, "initiator_vlan": vlan})
+        assert traffic["frame_size"] == octets
+
+
+def test_a_device_without_a_table_carries_subscribers_too(tmp_path: Path) -> None:
+    chosen = {"subscriber": profile(tmp_path, 0.1, 1, 1), "subscribers": 5000}
+    assert planned("subscribers", "map-t-br", chosen).demand.source_addresses == 5000
+
+
+@pytest.mark.parametrize(
+    ("chosen", "least", "most"),
+    [
+        # A share of the frames: as many as there are four tuples for, or as the tester can open in 2 s.
+        ({}, 100_000, 129_024),
+        ({"destination_ports": "1-20"}, 100_000, 100_000 + 2 * 39_604),
+        ({"destination_ports": "1-20", "life_seconds": 60.0}, 100_000, 20 * 64_512),
+        # At every frame rate.
+        ({"destination_ports": "1-20", "new_rate": 100_000.0}, 300_000, 300_000),
+        ({"new_rate": 0.0}, 100_000, 100_000),
+    ],
+)
+def test_the_table_has_room_for_what_phase_2_opens(chosen: dict[str, Any], least: int, most: int) -> None:
+    demand = planned("mixed-load", "nftables-nat44", {"connections": 100_000, **chosen}).demand
+    assert (demand.connections, demand.least_held) == (100_000, least)
+    assert demand.most_held == pytest.approx(most, rel=0.02)
+    recipe = recipe_of("nftables-nat44")
+    assert choose(recipe, demand, DeviceOptions(), {"table_size": 65_536})["table_size"] >= demand.most_held
+    # A table that the user chose must hold what every load opens.
+    refuse_unfit(recipe, demand, {"table_size": least})
+    with pytest.raises(UsageError, match=f"at least {least}"):
+        refuse_unfit(recipe, demand, {"table_size": least - 1})
+
+
+def test_memory_must_hold_what_every_load_opens_and_not_the_highest(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = {"connections": 100_000, "destination_ports": "1-100", "trial_seconds": 60.0}
+    demand = planned("mixed-load", "nftables-nat44", chosen).demand
+    assert demand.most_held > 2_000_000
+    recipe = recipe_of("nftables-nat44")
+    needed = octets_needed(recipe, demand, {}, {})
+    refuse_short_memory(recipe, demand, needed, 2**29)
+    with pytest.raises(HostError, match="a table of 100000 connections takes 37 MiB"):
+        refuse_short_memory(recipe, demand, needed, 2**28)
+    monkeypatch.setattr(ControlGroups, "memory_left", lambda _groups: 1_000_000)
+    refuse_large(recipe, None, demand, stores=True, own_processes=False)
+
+
+def test_the_table_has_room_for_more_draws_than_connections() -> None:
+    chosen = {"connections": 10_000, "order": "with-replacement", "draws": 50_000, "source_ports": "1024-50000"}
+    demand = planned("connection-rate", "nftables-nat44", chosen).demand
+    assert demand.connections == 10_000
+    assert 30_000 < demand.least_held < demand.most_held == 48_977

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,9 @@ import pytest
 from tests.plans import PlanOfTrial
 from tests.unit.counted import make_counts, make_outcome
 from tests.unit.golden import Golden
+from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
+from tests.unit.simulated_subscribers import Mixed, measure, profile
 from tests.unit.test_churn import lost_of
 from tests.unit.test_churn import made as churned
 
@@ -28,12 +31,17 @@ from natgauge.procedures.frame_loss import shares_of
 from natgauge.procedures.kit.measure.draws import expected_connections, expected_new
 from natgauge.procedures.kit.measure.floods import beside_flood
 from natgauge.procedures.kit.measure.phase1 import safely_below
-from natgauge.procedures.kit.result.frame_counts import forwarding_rate, lost_share, shortfall
+from natgauge.procedures.kit.result.frame_counts import few_lost, forwarding_rate, lost_share, shortfall
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.procedures.kit.search.permanent_loss import Faults
 from natgauge.procedures.kit.search.queues import least_rate, wait_limit
 from natgauge.procedures.reset import Outage, surviving_share
 from natgauge.procedures.tear_down_rate import _checked, tear_down
+from natgauge.reports.html.figures import looks_of, question_figures
+from natgauge.reports.html.references import limit_of
+from natgauge.subscriber_profiles import load, profiles
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
 from natgauge.trials import Direction, Phase2Plan, Restart
 from natgauge.words import LimitedBy, Verdict
 
@@ -288,3 +296,110 @@ def test_what_the_others_lose_beside_a_flood_is_counted_as_verdicts_count_it() -
     tried = Attempt(100.0, short=False, outcome=outcome, is_aside=True)
     known = known_loads(ended(100.0, 101.0, "device"), ended(50.0, 50.5, "device"), [tried])
     assert known.figures["frames_lost_beside_flood_percent"] == 50
+
+
+@pytest.mark.parametrize(
+    ("gateway", "each", "ports"),
+    [
+        ("nftables-nat44", 250, (10, 25)),
+        # A block of 2 x 128 ports for all connections of a host: 8 x 32 gave some more than their 250.
+        ("cgn-port-blocks", 250, (10, 25)),
+        ("cgn-port-blocks", 256, (8, 32)),
+        ("cgn-port-blocks", 251, (9, 28)),
+        # Here a block's ports count, whatever the destinations.
+        ("cgn-deterministic", 250, (8, 32)),
+        ("cgn-deterministic", 100, (4, 25)),
+    ],
+)
+def test_each_address_has_hardly_more_four_tuples_than_its_subscriber_needs(
+    gateway: str, each: int, ports: tuple[int, int]
+) -> None:
+    chosen = {"subscriber": "household", "source_addresses": "10.0.0.2-10.0.0.33"}
+    traffic = Bench(ask("subscribers", gateway, chosen).cell).traffic
+    assert traffic.destination_ports.count == 32
+    for number in (1, 2, 32):
+        part = traffic.of_first(number, each)
+        assert (part.source_ports.count, part.destination_ports.count) == ports
+        assert part.space == number * math.prod(ports)
+
+
+def test_destinations_stay_as_many_as_the_outside_ports_of_all_addresses_need() -> None:
+    """Towards each of 17 destinations 29,000 addresses with two ports each would fill nearly all outside ports."""
+    chosen = {"subscriber": "household", "source_addresses": "10.0.0.2-10.0.122.19"}
+    traffic = Bench(ask("subscribers", "nftables-nat44", chosen).cell).traffic
+    for number, destinations in ((29_000, 31), (25_000, 27), (20_000, 22), (1000, 17)):
+        part = traffic.of_first(number, 34)
+        assert (part.source_ports.count, part.destination_ports.count) == (2, destinations)
+
+
+@pytest.mark.parametrize("more", [{"new_rate": 1e5}, {"new_share": 0.05}])
+@pytest.mark.parametrize(("transport", "each"), [("udp", 1), ("tcp", 6)])
+def test_the_testers_own_limit_on_the_page_is_the_highest_load_that_is_tried(
+    transport: str, each: int, more: dict[str, Any]
+) -> None:
+    """Seen: a result that the tester limited, above the line of its limit."""
+    truth = Mixed(forwards=1e9, ceiling=4e6)
+    found = measure("mixed-load", truth, connections=2_000_000, four_tuples=20_000_000, transport=transport, **more)
+    rate = found.summary.median
+    assert found.limited_by == "tester"
+    assert 2 * rate + each * more.get("new_rate", 0.05 * 2 * rate) == pytest.approx(4e6)
+    figures = {name: figure.median for name, figure in found.figures.items()}
+    given = {"tester_highest_phase2_rate": 4e6, "transport": transport, **more}
+    limit = limit_of(made([rate], metric="mixed-load", figures=figures, parameters=given))
+    assert limit is not None
+    assert limit.value == pytest.approx(rate)
+
+
+def test_openings_that_are_refused_at_every_rate_are_no_share_of_the_frames() -> None:
+    found = measure("mixed-load", Mixed(opens=1000), new_rate=1100.0, four_tuples=200_000)
+    (one,) = found.measurements
+    assert (one.value, one.limited_by) == (0, "new connections")
+    assert not {note.word for note in found.notes} & {"rare loss", "loss at every rate"}
+    assert not few_lost(one.attempts)
+
+
+@pytest.mark.parametrize("name", profiles())
+def test_a_profile_that_comes_with_natgauge_has_a_source_and_fits_its_own_life(name: str) -> None:
+    each = load(name)
+    assert each.source
+    assert each.up > 0
+    assert each.down > 0
+    assert each.life > 1
+
+
+def test_a_series_over_new_connections_is_drawn_from_none_at_all_on() -> None:
+    rates = {0.0: 2e5, 1000.0: 1.9e5, 10_000.0: 1e5}
+    results = [
+        made([value], metric="mixed-load", parameters={"new_rate": new, "new_share": None, "life_seconds": None})
+        for new, value in rates.items()
+    ]
+    (group,) = question_figures(results, [()] * len(results), looks_of(results, []))
+    (figure,) = group.figures
+    assert [row[:3] for row in figure.data] == [
+        ("x", "0", "200 k"),
+        ("x", "1,000", "190 k"),
+        ("x", "10,000", "100 k"),
+    ]
+
+
+SOURCES = {"source_addresses": "10.0.0.2-10.0.0.9"}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "connections", "destinations"),
+    [
+        # A million connections of all hosts took 97 % of the ports towards each remote endpoint: half stay free.
+        (SOURCES, 1_000_000, 32),
+        ({"source_addresses": "10.0.0.2"}, 1_000_000, 16),
+        # Ports that the user named decide. Seen: "connections: 1000000 asked for", where nobody had asked for them.
+        ({**SOURCES, "destination_ports": "1-2"}, 2 * 64_512, 2),
+        ({**SOURCES, "source_ports": "1024-1033"}, 8 * 10, 1),
+        ({**SOURCES, "source_ports": "1024-1033", "destination_ports": "1-2"}, 8 * 10 * 2, 2),
+    ],
+)
+def test_the_connections_of_several_addresses_are_those_that_there_are_ports_for(
+    tmp_path: Path, chosen: dict[str, str], connections: int, destinations: int
+) -> None:
+    file = profile(tmp_path, 0.1, 1, 1)
+    traffic = Bench(ask("subscribers", "nftables-nat44", {"subscriber": file, **chosen}).cell).traffic
+    assert (traffic.connections, traffic.destination_ports.count) == (connections, destinations)

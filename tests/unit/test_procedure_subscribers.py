@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-import math
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests import simulated_lab
-from tests.plans import PlanOfTrial
+from tests.plans import OneTrial, PlanOfTrial
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
-from tests.unit.made_results import made
+from tests.unit.made_results import kept, made
+from tests.unit.simulated import ABLE
 from tests.unit.simulated_subscribers import (
     FRAME_BOUND,
     NEW_BOUND,
@@ -21,41 +24,36 @@ from tests.unit.simulated_subscribers import (
     Mixed,
     Untold,
     Wide,
+    doubts_of,
+    engine_needs,
     measure,
     profile,
 )
 
-from natgauge import procedures
-from natgauge.campaigns.estimate import of_question
-from natgauge.churn import Churn, most_new
-from natgauge.doubts import find
-from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.gateways.limits import choose, octets_needed, refuse_short_memory, refuse_unfit
-from natgauge.gateways.recipe import load as recipe_of
-from natgauge.host.limits import ControlGroups
-from natgauge.inputs.question import DeviceOptions
-from natgauge.measurer import Ability
-from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad
-from natgauge.procedures.kit.procedure import make_settings
-from natgauge.procedures.kit.result.frame_counts import few_lost
-from natgauge.procedures.mixed_load import MixedLoadSettings
-from natgauge.procedures.subscribers import SubscribersSettings
-from natgauge.records.measurement import Result
-from natgauge.records.parameters import Parameters
-from natgauge.reports.doubtful import bottleneck
-from natgauge.reports.html.figures import looks_of, question_figures
-from natgauge.reports.html.references import limit_of
-from natgauge.subscriber_profiles import load, profiles
-from natgauge.trial.bench import Bench
-from natgauge.trial.planned import Planned, refuse_large
-from natgauge.trial.question import ask
-from natgauge.trials import Trial
+import natgauge
+from natgauge.errors import BrokenError, UsageError
 
 
-def planned(metric: str, gateway: str, choices: dict[str, Any]) -> Planned:
-    """Plan a measurement; nothing is started."""
-    question = ask(metric, gateway, choices)
-    return Bench(question.cell).plan(question.metric, question.settings)
+def refused(folder: Path, metric: str, gateway: str, choices: Mapping[str, Any]) -> UsageError:
+    """The refusal of a measurement; one that is not refused for its choices finds no folder for its results."""
+    (folder / "file").touch()
+    with pytest.raises(UsageError) as caught:
+        natgauge.measure(metric, gateway, results=folder / "file", **choices)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def accepted(folder: Path, metric: str, gateway: str, choices: Mapping[str, Any]) -> bool:
+    """Whether the choices of a measurement are not refused."""
+    return str(refused(folder, metric, gateway, choices)).startswith("results: cannot write")
+
+
+def traffic(file: str, **choices: Any) -> dict[str, Any]:
+    """What a result says of the traffic of a profile's subscribers."""
+    given = {"connection_rate": 1e5, "most_seconds": 60, **choices}
+    document = simulated_lab.measure("subscribers", Mixed(opens=100, carries=1000), subscriber=file, **given).document
+    found: dict[str, Any] = document["parameters"]["traffic"]
+    return found
 
 
 @pytest.mark.parametrize(
@@ -132,26 +130,6 @@ def test_how_long_the_device_keeps_what_left_is_told_with_the_entries_that_follo
     notes = [note.text for note in measure("subscribers", truth, subscriber=file).notes]
     said = f"each subscriber fills {entries} table entries, the larger of the 20 of its profile and the {opened}: "
     assert [note.startswith(said) for note in notes if "table entries" in note] == [True] * (entries is not None)
-
-
-@pytest.mark.parametrize(
-    ("new", "down", "forgets", "known"), [(0.1, 1, 30, 120), (0.1, 0, 30, 30), (0.1, 1, None, None), (0, 1, 30, None)]
-)
-def test_the_time_out_that_decides_the_entries_is_a_parameter(
-    tmp_path: Path, new: float, down: float, forgets: int | None, known: int | None
-) -> None:
-    truth = Mixed(forgets=forgets, replied=None if forgets is None else 120)
-    chosen = {"subscriber": profile(tmp_path, new, 1, down)}
-    settings = make_settings(
-        procedures.get("subscribers"),
-        chosen,
-        connections=1000,
-        placement="isolated",
-        order="permutation",
-        four_tuples=1000,
-    )
-    facts = dict(settings.facts_of(truth))
-    assert facts == ({} if known is None else {"forgets_after_seconds": known})
 
 
 @pytest.mark.parametrize(
@@ -266,7 +244,7 @@ def test_trials_tell_what_ended_it_where_both_kinds_are_lost(tmp_path: Path) -> 
 
 def test_a_device_that_only_gets_late_is_not_said_to_lack_either_kind(tmp_path: Path, golden: Golden) -> None:
     class Busy(Mixed):
-        def trial(self, plan: PlanOfTrial) -> Trial:
+        def trial(self, plan: PlanOfTrial) -> OneTrial:
             phase2 = plan.phase2
             if phase2 is not None and phase2.churn is not None:
                 # Each opening takes as long as two frames, and all take one core.
@@ -285,9 +263,9 @@ def test_more_subscribers_than_there_are_edges_or_addresses_are_refused_with_the
     tmp_path: Path, golden: Golden
 ) -> None:
     """Seen: "give more --source-addresses", which devices whose subscribers share addresses refuse."""
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as caught:
         measure("subscribers", Mixed(addresses=300), subscriber=profile(tmp_path, 0.1, 1, 1), most_subscribers=301)
-    assert refused.value.at == "most_subscribers"
+    assert caught.value.at == "most_subscribers"
     chosen = {"subscriber": "household", "most_subscribers": 11, "connections": 1000}
     for gateway, hosts in (
         ("lw4o6", {"subscribers": 10}),
@@ -295,12 +273,10 @@ def test_more_subscribers_than_there_are_edges_or_addresses_are_refused_with_the
         ("nftables-nat44", {"subscribers": 10}),
         ("nftables-nat44", {"source_addresses": "10.0.0.2-10.0.0.11"}),
     ):
-        with pytest.raises(UsageError) as refused:
-            planned("subscribers", gateway, {**chosen, **hosts})
-        golden(str(refused.value))
+        golden(str(refused(tmp_path, "subscribers", gateway, {**chosen, **hosts})))
         # As it says.
         more = {"subscribers": 11} if "subscribers" in hosts else {"source_addresses": "10.0.0.2-10.0.0.12"}
-        planned("subscribers", gateway, {**chosen, **more})
+        assert accepted(tmp_path, "subscribers", gateway, {**chosen, **more})
 
 
 def test_a_trial_has_an_address_for_each_of_its_subscribers_and_no_others(tmp_path: Path) -> None:
@@ -344,69 +320,12 @@ def test_the_first_connection_rate_fills_no_block_that_the_subscribers_leave_roo
     assert max(plan.connections for plan in truth.plans) <= 20 * 20
 
 
-SOURCES = {"source_addresses": "10.0.0.2-10.0.0.9"}
-
-
-@pytest.mark.parametrize(
-    ("chosen", "connections", "destinations"),
-    [
-        # A million connections of all hosts took 97 % of the ports towards each remote endpoint: half stay free.
-        (SOURCES, 1_000_000, 32),
-        ({"source_addresses": "10.0.0.2"}, 1_000_000, 16),
-        # Ports that the user named decide. Seen: "connections: 1000000 asked for", where nobody had asked for them.
-        ({**SOURCES, "destination_ports": "1-2"}, 2 * 64_512, 2),
-        ({**SOURCES, "source_ports": "1024-1033"}, 8 * 10, 1),
-        ({**SOURCES, "source_ports": "1024-1033", "destination_ports": "1-2"}, 8 * 10 * 2, 2),
-    ],
-)
-def test_the_connections_of_several_addresses_are_those_that_there_are_ports_for(
-    tmp_path: Path, chosen: dict[str, str], connections: int, destinations: int
-) -> None:
-    file = profile(tmp_path, 0.1, 1, 1)
-    traffic = Bench(ask("subscribers", "nftables-nat44", {"subscriber": file, **chosen}).cell).traffic
-    assert (traffic.connections, traffic.destination_ports.count) == (connections, destinations)
-
-
-@pytest.mark.parametrize(
-    ("gateway", "each", "ports"),
-    [
-        ("nftables-nat44", 250, (10, 25)),
-        # A block of 2 x 128 ports for all connections of a host: 8 x 32 gave some more than their 250.
-        ("cgn-port-blocks", 250, (10, 25)),
-        ("cgn-port-blocks", 256, (8, 32)),
-        ("cgn-port-blocks", 251, (9, 28)),
-        # Here a block's ports count, whatever the destinations.
-        ("cgn-deterministic", 250, (8, 32)),
-        ("cgn-deterministic", 100, (4, 25)),
-    ],
-)
-def test_each_address_has_hardly_more_four_tuples_than_its_subscriber_needs(
-    gateway: str, each: int, ports: tuple[int, int]
-) -> None:
-    chosen = {"subscriber": "household", "source_addresses": "10.0.0.2-10.0.0.33"}
-    traffic = Bench(ask("subscribers", gateway, chosen).cell).traffic
-    assert traffic.destination_ports.count == 32
-    for number in (1, 2, 32):
-        part = traffic.of_first(number, each)
-        assert (part.source_ports.count, part.destination_ports.count) == ports
-        assert part.space == number * math.prod(ports)
-
-
-def test_destinations_stay_as_many_as_the_outside_ports_of_all_addresses_need() -> None:
-    """Towards each of 17 destinations 29,000 addresses with two ports each would fill nearly all outside ports."""
-    chosen = {"subscriber": "household", "source_addresses": "10.0.0.2-10.0.122.19"}
-    traffic = Bench(ask("subscribers", "nftables-nat44", chosen).cell).traffic
-    for number, destinations in ((29_000, 31), (25_000, 27), (20_000, 22), (1000, 17)):
-        part = traffic.of_first(number, 34)
-        assert (part.source_ports.count, part.destination_ports.count) == (2, destinations)
-
-
 def test_addresses_with_too_few_four_tuples_for_a_subscriber_each_are_refused(tmp_path: Path) -> None:
     file = profile(tmp_path, 0.1, 1, 1, connections=20)
     said = "a subscriber takes 20, each of the 100 of the traffic has 10 four tuples; give at least 2000 connections"
-    with pytest.raises(UsageError, match=said) as refused:
+    with pytest.raises(UsageError, match=said) as caught:
         measure("subscribers", Mixed(addresses=100), connections=1000, subscriber=file)
-    assert refused.value.at == "connections"
+    assert caught.value.at == "connections"
     measure("subscribers", Mixed(addresses=100), connections=2000, subscriber=file)
 
 
@@ -445,47 +364,19 @@ def test_what_ended_a_search_that_no_device_ended_is_named(
     assert (found.summary.median, found.measurements[0].upper) == (carried, None)
     assert found.limited_by == "ranges"
     golden([note.text for note in found.measurements[0].notes])
-    assert {"tester limited", "range limited"} & {doubt.word for doubt in find(found, Parameters())} == {
-        "range limited"
-    }
+    assert {"tester limited", "range limited"} & {doubt.word for doubt in doubts_of(found)} == {"range limited"}
 
 
 @pytest.mark.parametrize(
-    ("new", "held", "kept", "at_first", "beyond"),
-    [
-        # Of those that leave in 60 s, the device still holds those of the last 30 s.
-        (0.38, 20, 30.0, 860, 0),
-        (0.38, 45.6, 120.0, 2280, 0),
-        # As many leave as there are: connections are open for a second.
-        (0.5, 15, 30.0, 50, 50),
-        (0.38, 20, math.inf, 1000, 1280),
-        (0.38, 20, None, 2000, 0),
-    ],
-)
-def test_phase_1_opens_what_the_table_lacks_at_the_end_of_a_long_trial(
-    new: float, held: float, kept: float | None, at_first: int, beyond: int
-) -> None:
-    load_ = CombinedLoad(new, held, 1, 1, kept=kept).times(100)
-    assert load_.at_first(60) == at_first
-    assert load_.beyond(60) == pytest.approx(beyond)
-
-
-@pytest.mark.parametrize(
-    ("new", "forgets", "abilities", "doubted"),
-    [
-        (0.1, None, {Ability.EMPTY_TIMED}, True),
-        (0.1, 60, {Ability.EMPTY_TIMED}, False),
-        (0.0, None, {Ability.EMPTY_TIMED}, False),
-        # It has no table.
-        (0.1, None, set(), False),
-    ],
+    ("new", "forgets", "has_table", "doubted"),
+    [(0.1, None, True, True), (0.1, 60, True, False), (0.0, None, True, False), (0.1, None, False, False)],
 )
 def test_a_time_out_that_nobody_knows_is_a_doubt_about_the_answer(
-    tmp_path: Path, new: float, forgets: int | None, abilities: set[Ability], *, doubted: bool
+    tmp_path: Path, new: float, forgets: int | None, *, has_table: bool, doubted: bool
 ) -> None:
-    truth = Mixed(forwards=5000, forgets=forgets, abilities=frozenset(abilities))
+    truth = Mixed(forwards=5000, forgets=forgets, abilities=ABLE if has_table else frozenset())
     found = measure("subscribers", truth, subscriber=profile(tmp_path, new, 1, 1))
-    doubts = [doubt for doubt in find(found, Parameters()) if doubt.word == "time-out unknown"]
+    doubts = [doubt for doubt in doubts_of(found) if doubt.word == "time-out unknown"]
     assert [doubt.grade for doubt in doubts] == ["answer"] * doubted
 
 
@@ -522,29 +413,12 @@ def test_no_phase_2_waits_for_a_frame_that_is_due_after_it(tmp_path: Path, up: f
             assert rate == 0 or phase2.frames(rate) / rate <= phase2.seconds + 1e-9
 
 
-def engine_needs(churn: Churn) -> int:
-    """The fewest open connections that the engine takes: of those that are guarded at both ends, and one."""
-    guarded = math.ceil(churn.new_per_second * round(1000 * churn.guard_seconds) / 1000) + 1
-    return 2 * guarded + 1
-
-
-def planned_churn(truth: Mixed) -> list[tuple[int, Churn]]:
+def planned_churn(truth: Mixed) -> list[tuple[int, Any]]:
     """The trials in which connections leave: how many are open, and how they are replaced."""
     phases = [(plan.connections, plan.phase2) for plan in truth.plans if plan.phase2 is not None]
     found = [(number, phase2.churn) for number, phase2 in phases if phase2.churn is not None]
     assert found
     return found
-
-
-@pytest.mark.parametrize("connections", [*range(1, 40), 100, 1000])
-def test_a_plan_leaves_the_engine_connections_for_frames(connections: int) -> None:
-    settings = MixedLoadSettings(connections=1000, placement="isolated")
-    for share in (0.001, 0.1, 0.26, 0.5, 0.76, 1.0):
-        new = share * most_new(max(7, connections))
-        plan = CombinedLoad(new, connections, 1000.0, 1000.0).plan(settings, 1000.0, 10.0)
-        assert plan.phase2 is not None
-        assert plan.phase2.churn is not None
-        assert plan.connections >= engine_needs(plan.phase2.churn)
 
 
 @pytest.mark.parametrize(
@@ -587,15 +461,15 @@ def test_more_open_connections_than_a_life_has_are_told(golden: Golden) -> None:
     ],
 )
 def test_open_connections_that_cannot_be_replaced_are_refused_before_anything_starts(
-    chosen: dict[str, Any], at: str, golden: Golden
+    chosen: dict[str, Any], at: str, tmp_path: Path, golden: Golden
 ) -> None:
-    with pytest.raises(UsageError) as refused:
-        planned("mixed-load", "nftables-nat44", {"destination_ports": "1-4", **chosen})
-    assert refused.value.at == at
-    golden(str(refused.value))
+    ports = {"destination_ports": "1-4"}
+    error = refused(tmp_path, "mixed-load", "nftables-nat44", {**ports, **chosen})
+    assert error.at == at
+    golden(str(error))
     # One connection more, or one new connection less, is enough.
     enough = {"connections": 7} if at == "connections" else {"connections": 10, "new_rate": 3000.0}
-    planned("mixed-load", "nftables-nat44", {"destination_ports": "1-4", **enough})
+    assert accepted(tmp_path, "mixed-load", "nftables-nat44", {**ports, **enough})
 
 
 def test_without_new_connections_any_number_is_open() -> None:
@@ -607,7 +481,7 @@ def test_without_new_connections_any_number_is_open() -> None:
 @pytest.mark.parametrize(("new", "frames"), [(0.0, 200_000), (1000.0, 190_000), (10_000.0, 100_000)])
 def test_new_connections_cost_frames_along_the_surface(new: float, frames: float) -> None:
     class Costly(Mixed):
-        def trial(self, plan: PlanOfTrial) -> Trial:
+        def trial(self, plan: PlanOfTrial) -> OneTrial:
             churn = None if plan.phase2 is None else plan.phase2.churn
             self.carries = 200_000.0 - 10 * (0 if churn is None else churn.new_per_second)
             self.forwards = 100_000 if churn is None else 1e9
@@ -622,24 +496,6 @@ def test_new_connections_cost_frames_along_the_surface(new: float, frames: float
 def test_the_testers_highest_load_has_room_for_new_connections_that_do_not_grow_with_it() -> None:
     found = measure("mixed-load", Mixed(forwards=1e9, ceiling=4e6), new_rate=1e6, four_tuples=10_000_000)
     assert (found.summary.median, found.limited_by) == (1.5e6, "tester")
-
-
-@pytest.mark.parametrize("more", [{"new_rate": 1e5}, {"new_share": 0.05}])
-@pytest.mark.parametrize(("transport", "each"), [("udp", 1), ("tcp", 6)])
-def test_the_testers_own_limit_on_the_page_is_the_highest_load_that_is_tried(
-    transport: str, each: int, more: dict[str, Any]
-) -> None:
-    """Seen: a result that the tester limited, above the line of its limit."""
-    truth = Mixed(forwards=1e9, ceiling=4e6)
-    found = measure("mixed-load", truth, connections=2_000_000, four_tuples=20_000_000, transport=transport, **more)
-    rate = found.summary.median
-    assert found.limited_by == "tester"
-    assert 2 * rate + each * more.get("new_rate", 0.05 * 2 * rate) == pytest.approx(4e6)
-    figures = {name: figure.median for name, figure in found.figures.items()}
-    given = {"tester_highest_phase2_rate": 4e6, "transport": transport, **more}
-    limit = limit_of(made([rate], metric="mixed-load", figures=figures, parameters=given))
-    assert limit is not None
-    assert limit.value == pytest.approx(rate)
 
 
 def test_a_life_makes_the_open_connections_follow_the_frames() -> None:
@@ -658,17 +514,9 @@ def test_refused_openings_are_no_rare_loss_of_the_frames_that_were_not_sent_for_
     assert not {note.word for note in found.notes} & {"rare loss", "loss at every rate"}
 
 
-def test_openings_that_are_refused_at_every_rate_are_no_share_of_the_frames() -> None:
-    found = measure("mixed-load", Mixed(opens=1000), new_rate=1100.0, four_tuples=200_000)
-    (one,) = found.measurements
-    assert (one.value, one.limited_by) == (0, "new connections")
-    assert not {note.word for note in found.notes} & {"rare loss", "loss at every rate"}
-    assert not few_lost(one.attempts)
-
-
 def test_a_share_that_frames_and_openings_lose_alike_is_lost_at_every_rate() -> None:
     class Lossy(Mixed):
-        def trial(self, plan: PlanOfTrial) -> Trial:
+        def trial(self, plan: PlanOfTrial) -> OneTrial:
             phase2 = plan.phase2
             if phase2 is not None and phase2.churn is not None:
                 frames = phase2.initiator_rate + phase2.responder_rate
@@ -691,7 +539,7 @@ def test_too_many_new_connections_at_every_frame_rate_are_no_loss_that_no_rate_c
     """A trial with fewer new connections had passed, and "a loss that no rate cures" was the bottleneck."""
 
     class Policer(Mixed):
-        def trial(self, plan: PlanOfTrial) -> Trial:
+        def trial(self, plan: PlanOfTrial) -> OneTrial:
             phase2 = plan.phase2
             if loses_frames and phase2 is not None and phase2.churn is not None:
                 # Those of connections that it did not let in.
@@ -710,7 +558,7 @@ def test_too_many_new_connections_at_every_frame_rate_are_no_loss_that_no_rate_c
 @pytest.mark.parametrize("frames", [0.8, 1.0])
 def test_openings_of_which_a_share_is_lost_at_any_number_of_them_are_a_loss_at_every_rate(frames: float) -> None:
     class Unlucky(Mixed):
-        def trial(self, plan: PlanOfTrial) -> Trial:
+        def trial(self, plan: PlanOfTrial) -> OneTrial:
             phase2 = plan.phase2
             if phase2 is not None and phase2.churn is not None:
                 self.opens = 0.8 * phase2.churn.new_per_second
@@ -767,20 +615,16 @@ def test_a_profile_that_is_none_is_refused_in_a_line_with_file_and_key(
 ) -> None:
     path = tmp_path / "profile.toml"
     path.write_text(REFUSED[what])
-    with pytest.raises(UsageError) as refused:
-        load(str(path))
-    assert "\n" not in str(refused.value)
-    assert refused.value.at == "subscriber"
-    golden(str(refused.value).replace(str(tmp_path), ""))
+    error = refused(tmp_path, "subscribers", "nftables-nat44", {"subscriber": str(path)})
+    assert error.at == "subscriber"
+    golden(str(error).replace(str(tmp_path), ""))
 
 
 @pytest.mark.parametrize(
     "name", ["", "nobody", "/nowhere/profile.toml", "/dev/zero", "/proc/version", "a" * 5000, "a\0", "a\0.toml"]
 )
-def test_a_file_that_cannot_be_read_is_refused(name: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        load(name)
-    assert refused.value.at == "subscriber"
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
+    assert refused(tmp_path, "subscribers", "nftables-nat44", {"subscriber": name}).at == "subscriber"
 
 
 @pytest.mark.parametrize(
@@ -795,22 +639,13 @@ def test_a_file_that_cannot_be_read_is_refused(name: str) -> None:
 def test_bits_are_those_of_packets_or_of_the_wire(tmp_path: Path, more: str, frames: float) -> None:
     file = tmp_path / "profile.toml"
     file.write_text(f"[subscriber]\nconnections = 1\nnew_per_second = 1\n{more}")
-    assert load(str(file)).up == pytest.approx(frames)
-
-
-@pytest.mark.parametrize("name", profiles())
-def test_a_profile_that_comes_with_natgauge_has_a_source_and_fits_its_own_life(name: str) -> None:
-    each = load(name)
-    assert each.source
-    assert each.up > 0
-    assert each.down > 0
-    assert each.life > 1
+    assert traffic(str(file))["subscriber_rates"]["up"] == pytest.approx(frames)
 
 
 @pytest.mark.parametrize(
     ("sizes", "frames"),
     [
-        ("", {"frame_size": None, "frame_sizes": None}),
+        ("", {"frame_size": 64, "frame_sizes": None}),
         ("up_frame_sizes = 594", {"frame_size": 594, "frame_sizes": None}),
         ("down_frame_sizes = '594'", {"frame_size": 594, "frame_sizes": None}),
         ("up_frame_sizes = '1518:1, 64:7,594:4'", {"frame_sizes": "64:7,594:4,1518:1", "down_frame_sizes": None}),
@@ -821,19 +656,17 @@ def test_a_profile_that_comes_with_natgauge_has_a_source_and_fits_its_own_life(n
     ],
 )
 def test_sizes_of_a_profile_are_those_of_the_frames(tmp_path: Path, sizes: str, frames: dict[str, Any]) -> None:
-    traffic = ask("subscribers", "nftables-nat44", {"subscriber": profile(tmp_path, 1, 1, 1, more=sizes)}).cell.traffic
-    assert {name: getattr(traffic, name) for name in frames} == frames
+    found = traffic(profile(tmp_path, 1, 1, 1, more=sizes))
+    assert {name: found.get(name) for name in frames} == frames
 
 
 def test_the_profile_decides_transport_and_size_of_the_traffic(tmp_path: Path) -> None:
     sizes = "up_frame_sizes = 594\ndown_frame_sizes = 594\ntransport = 'TCP'\n"
     file = profile(tmp_path, 1, 1, 1, more=sizes)
-    traffic = ask("subscribers", "nftables-nat44", {"subscriber": file}).cell.traffic
-    assert (traffic.transport, traffic.frame_size) == ("tcp", 594)
+    found = traffic(file)
+    assert (found["transport"], found["frame_size"]) == ("tcp", 594)
     for other in ({"transport": "udp"}, {"frame_size": 128}):
-        with pytest.raises(UsageError) as refused:
-            ask("subscribers", "nftables-nat44", {"subscriber": file, **other})
-        assert refused.value.at in other
+        assert refused(tmp_path, "subscribers", "nftables-nat44", {"subscriber": file, **other}).at in other
 
 
 @pytest.mark.parametrize(
@@ -855,23 +688,23 @@ def test_no_option_replaces_the_frames_of_the_profile(
 ) -> None:
     """Seen: mixes replaced the profile's frames, whose bits the result went on to name."""
     file = profile(tmp_path, 1, 1, 1, more=sizes)
-    with golden.raises(UsageError) as refused:
-        ask("subscribers", "nftables-nat44", {"subscriber": file, **other})
-    assert refused.value.at in other
+    error = refused(tmp_path, "subscribers", "nftables-nat44", {"subscriber": file, **other})
+    assert error.at in other
+    golden(error)
 
 
 def test_a_mix_that_is_the_profiles_in_another_form_is_taken(tmp_path: Path) -> None:
     file = profile(tmp_path, 1, 1, 1, more="up_frame_sizes = '64:7,594:4'\n")
     for same in ({"frame_sizes": "594:8, 64:14"}, {"down_frame_sizes": "64:7,594:4"}):
-        Bench(ask("subscribers", "nftables-nat44", {"subscriber": file, **same}).cell)
+        assert accepted(tmp_path, "subscribers", "nftables-nat44", {"subscriber": file, **same})
 
 
 def test_connections_that_the_device_forgets_while_they_are_open_are_refused(tmp_path: Path, golden: Golden) -> None:
     file = profile(tmp_path, 0.1, 1, 1, connections=100)
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(UsageError) as caught:
         measure("subscribers", Mixed(forgets=60), subscriber=file)
-    assert refused.value.at == "subscriber"
-    golden(str(refused.value).replace(str(tmp_path), ""))
+    assert caught.value.at == "subscriber"
+    golden(str(caught.value).replace(str(tmp_path), ""))
 
 
 @pytest.mark.parametrize("ways", [(0.5, 0.5), (1.0, 0.0)])
@@ -914,13 +747,6 @@ def test_the_profile_of_a_carrier_is_measured_with_the_time_outs_of_linux() -> N
     assert measure("subscribers", truth, subscriber="cgn-snapshot").summary.median == pytest.approx(1000, rel=0.006)
 
 
-def test_the_frame_sizes_of_a_profile_contain_no_vlan_tags(tmp_path: Path) -> None:
-    file = profile(tmp_path, 1.0, 2.0, 2.0, more="up_frame_sizes = 594\n")
-    for vlan, octets in ((None, 594), ("100", 598), ("9.100", 602)):
-        traffic = SubscribersSettings.traffic_of({"subscriber": file, "initiator_vlan": vlan})
-        assert traffic["frame_size"] == octets
-
-
 def test_frames_keep_a_connection_that_lives_longer_than_the_time_out(tmp_path: Path) -> None:
     file = profile(tmp_path, 0.01, 10, 10, connections=1)
     assert measure("subscribers", Mixed(forgets=60, forwards=10_000), subscriber=file).limited_by == "frames"
@@ -946,7 +772,7 @@ def test_the_record_names_what_ended_it_and_the_profile_that_was_meant(tmp_path:
         parameters["traffic"]["subscriber_profile"]
         == "1 connections, 1 new/s, 1 frames/s up, 1 down, least frames, udp"
     )
-    assert Result.model_validate(measured.document).limited_by == "new connections"
+    assert natgauge.Result.model_validate(measured.document).limited_by == "new connections"
 
 
 @pytest.mark.parametrize(
@@ -965,19 +791,17 @@ def test_what_does_not_fit_is_refused_before_anything_starts(tmp_path: Path, cho
     size = chosen.pop("sizes", 64 if chosen.pop("sized", False) else None)
     more = "" if size is None else f"up_frame_sizes = {size}\n"
     file = profile(tmp_path, 0.1, 1, 1, connections=100, more=more)
-    with pytest.raises(UsageError) as refused:
-        planned("subscribers", "nftables-nat44", {"subscriber": file, **chosen})
-    assert refused.value.at == at
-    assert "\n" not in str(refused.value)
+    assert refused(tmp_path, "subscribers", "nftables-nat44", {"subscriber": file, **chosen}).at == at
 
 
 def test_the_time_out_of_an_established_connection_is_not_that_of_one_that_was_closed(tmp_path: Path) -> None:
     """Seen: one subscriber was said to take 72,000 connections, those that it opens in an idle time-out of 7200 s."""
     chosen = {"connections": 50_000, "udp_timeout": 7200}
     tcp = profile(tmp_path, 10, 1, 1, connections=10, more="transport = 'tcp'\n")
-    planned("subscribers", "nftables-nat44", {"subscriber": tcp, **chosen})
-    with pytest.raises(UsageError, match=r"1 subscriber takes \d+, the ranges hold 64512 four tuples"):
-        planned("subscribers", "nftables-nat44", {"subscriber": profile(tmp_path, 10, 1, 1, connections=10), **chosen})
+    assert accepted(tmp_path, "subscribers", "nftables-nat44", {"subscriber": tcp, **chosen})
+    udp = profile(tmp_path, 10, 1, 1, connections=10)
+    error = str(refused(tmp_path, "subscribers", "nftables-nat44", {"subscriber": udp, **chosen}))
+    assert re.search(r"1 subscriber takes \d+, the ranges hold 64512 four tuples", error)
 
 
 @pytest.mark.parametrize("sizes", ["up_frame_sizes = 64\n", "up_frame_sizes = 594\ndown_frame_sizes = 64\n"])
@@ -986,68 +810,17 @@ def test_sizes_of_a_profile_that_the_gateway_cannot_have_are_refused_with_the_fi
 ) -> None:
     """Seen: the refusal named options of frame sizes, which nobody had given."""
     file = profile(tmp_path, 0.1, 1, 1, more=sizes)
-    with pytest.raises(UsageError) as refused:
-        of_question(ask("subscribers", "jool-nat64", {"subscriber": file}))
-    assert refused.value.at == "subscriber"
-    golden(str(refused.value).replace(str(tmp_path), ""))
-    with pytest.raises(UsageError) as refused:
-        of_question(ask("throughput", "jool-nat64", {"frame_size": 64}))
-    assert refused.value.at == "frame_size"
+    error = refused(tmp_path, "subscribers", "jool-nat64", {"subscriber": file})
+    assert error.at == "subscriber"
+    golden(str(error).replace(str(tmp_path), ""))
+    assert refused(tmp_path, "throughput", "jool-nat64", {"frame_size": 64}).at == "frame_size"
 
 
-def test_a_device_without_a_table_carries_subscribers_too(tmp_path: Path) -> None:
-    chosen = {"subscriber": profile(tmp_path, 0.1, 1, 1), "subscribers": 5000}
-    assert planned("subscribers", "map-t-br", chosen).demand.source_addresses == 5000
-
-
-@pytest.mark.parametrize(
-    ("chosen", "least", "most"),
-    [
-        # A share of the frames: as many as there are four tuples for, or as the tester can open in 2 s.
-        ({}, 100_000, 129_024),
-        ({"destination_ports": "1-20"}, 100_000, 100_000 + 2 * 39_604),
-        ({"destination_ports": "1-20", "life_seconds": 60.0}, 100_000, 20 * 64_512),
-        # At every frame rate.
-        ({"destination_ports": "1-20", "new_rate": 100_000.0}, 300_000, 300_000),
-        ({"new_rate": 0.0}, 100_000, 100_000),
-    ],
-)
-def test_the_table_has_room_for_what_phase_2_opens(chosen: dict[str, Any], least: int, most: int) -> None:
-    demand = planned("mixed-load", "nftables-nat44", {"connections": 100_000, **chosen}).demand
-    assert (demand.connections, demand.least_held) == (100_000, least)
-    assert demand.most_held == pytest.approx(most, rel=0.02)
-    recipe = recipe_of("nftables-nat44")
-    assert choose(recipe, demand, DeviceOptions(), {"table_size": 65_536})["table_size"] >= demand.most_held
-    # A table that the user chose must hold what every load opens.
-    refuse_unfit(recipe, demand, {"table_size": least})
-    with pytest.raises(UsageError, match=f"at least {least}"):
-        refuse_unfit(recipe, demand, {"table_size": least - 1})
-
-
-def test_memory_must_hold_what_every_load_opens_and_not_the_highest(monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = {"connections": 100_000, "destination_ports": "1-100", "trial_seconds": 60.0}
-    demand = planned("mixed-load", "nftables-nat44", chosen).demand
-    assert demand.most_held > 2_000_000
-    recipe = recipe_of("nftables-nat44")
-    needed = octets_needed(recipe, demand, {}, {})
-    refuse_short_memory(recipe, demand, needed, 2**29)
-    with pytest.raises(HostError, match="a table of 100000 connections takes 37 MiB"):
-        refuse_short_memory(recipe, demand, needed, 2**28)
-    monkeypatch.setattr(ControlGroups, "memory_left", lambda _groups: 1_000_000)
-    refuse_large(recipe, None, demand, stores=True, own_processes=False)
-
-
-def test_a_table_too_small_for_what_phase_2_opens_is_refused_before_anything_starts(golden: Golden) -> None:
+def test_a_table_too_small_for_what_phase_2_opens_is_refused_before_anything_starts(
+    tmp_path: Path, golden: Golden
+) -> None:
     chosen = {"connections": 100_000, "new_rate": 50_000.0, "destination_ports": "1-20", "table_size": 150_000}
-    with golden.raises(UsageError):
-        planned("mixed-load", "nftables-nat44", chosen)
-
-
-def test_the_table_has_room_for_more_draws_than_connections() -> None:
-    chosen = {"connections": 10_000, "order": "with-replacement", "draws": 50_000, "source_ports": "1024-50000"}
-    demand = planned("connection-rate", "nftables-nat44", chosen).demand
-    assert demand.connections == 10_000
-    assert 30_000 < demand.least_held < demand.most_held == 48_977
+    golden(refused(tmp_path, "mixed-load", "nftables-nat44", chosen))
 
 
 def test_a_table_with_room_is_not_filled_for_minutes(tmp_path: Path, golden: Golden) -> None:
@@ -1059,26 +832,26 @@ def test_a_table_with_room_is_not_filled_for_minutes(tmp_path: Path, golden: Gol
     golden([note.text for note in found.measurements[0].notes if note.word == "method"])
 
 
-def test_a_series_over_new_connections_is_drawn_from_none_at_all_on() -> None:
-    rates = {0.0: 2e5, 1000.0: 1.9e5, 10_000.0: 1e5}
-    results = [
-        made([value], metric="mixed-load", parameters={"new_rate": new, "new_share": None, "life_seconds": None})
-        for new, value in rates.items()
-    ]
-    (group,) = question_figures(results, [()] * len(results), looks_of(results, []))
-    (figure,) = group.figures
-    assert [row[:3] for row in figure.data] == [
-        ("x", "0", "200 k"),
-        ("x", "1,000", "190 k"),
-        ("x", "10,000", "100 k"),
-    ]
-
-
 @pytest.mark.parametrize("limited_by", ["new connections", "frames"])
-def test_a_report_names_the_kind_of_load_before_its_cause(limited_by: str, golden: Golden) -> None:
+def test_a_report_names_the_kind_of_load_before_its_cause(
+    limited_by: str, tmp_path: Path, ran: Ran, golden: Golden
+) -> None:
     rule = {"kind": "rate limit", "certainty": "seen", "hop": "rules", "frames": 9, "lost": 9}
-    golden(bottleneck(made(metric="subscribers", unit="subscribers", limited_by=limited_by, cause=rule)))
-    golden(bottleneck(made(metric="subscribers", unit="subscribers", limited_by=limited_by)))
+    for cause in (rule, None):
+        once: dict[str, Any] = {
+            "value": 1.0,
+            "upper": None,
+            "error": None,
+            "limited_by": limited_by,
+            "cause": cause,
+            "trials": {"PASS": 1},
+            "figures": {},
+            "series": [],
+        }
+        changed: dict[str, Any] = {"limited_by": limited_by, "cause": cause, "repetitions": [once]}
+        result = made(metric="subscribers", unit="subscribers", **changed)
+        said = ran(["report", str(kept(tmp_path / str(cause is None), result))]).out
+        golden([line for line in said.splitlines() if line.startswith("Bottleneck")])
 
 
 def test_a_trial_too_short_for_a_new_connection_has_none_and_says_so(tmp_path: Path, golden: Golden) -> None:

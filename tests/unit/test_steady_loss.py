@@ -33,10 +33,8 @@ def losing(loses: Loses, without_checksum: int = 0) -> Gateway:
 
 
 def measure(metric: str, gateway: Gateway, **asked: Any) -> Measured:
-    known = {"connection_rate": 2 * RATE} | (
-        {"throughput_rate": 1e5} if metric in {"latency", "pdv", "back-to-back"} else {}
-    )
-    return simulated_lab.measure(metric, gateway, **{"connections": N, **known, **asked})
+    known: dict[str, Any] = {"throughput_rate": 1e5} if metric in {"latency", "pdv", "back-to-back"} else {}
+    return simulated_lab.measure(metric, gateway, connections=N, connection_rate=2 * RATE, **known, **asked)
 
 
 def failed(metric: str, gateway: Gateway, **asked: Any) -> str:
@@ -65,21 +63,19 @@ def test_a_phase_1_that_loses_no_less_where_it_is_slower_is_slowed_down_no_more(
 
 
 @pytest.mark.parametrize(
-    "loses",
+    ("loses", "passes"),
     [
-        lambda _number, rate: max(0, round(N * (1 - 0.06 * RATE / rate))),
-        lambda _number, rate: round(32 * rate / RATE),
-        lambda number, _rate: int(number < 2),
+        # At a sixteenth of the rate, the slowest that is tried, both still lose frames.
+        (lambda _number, rate: max(0, round(N * (1 - 0.06 * RATE / rate))), False),
+        (lambda _number, rate: round(32 * rate / RATE), False),
+        (lambda number, _rate: int(number < 2), True),
     ],
 )
-def test_a_loss_that_a_slower_phase_1_cures_slows_it_down(loses: Loses) -> None:
+def test_a_loss_that_a_slower_phase_1_cures_slows_it_down(loses: Loses, *, passes: bool) -> None:
     """An overload, a full queue, and a device that lost a frame twice."""
     gateway = losing(loses)
-    try:
-        measure("throughput", gateway, invalid_repeats=20)
-    except BrokenError:
-        # Of 32 frames two are lost at a sixteenth of the rate, too.
-        assert len(gateway.plans) == 5
+    attempt = measure if passes else failed
+    attempt("throughput", gateway, invalid_repeats=20)
     slowed = rates(gateway, 5)
     assert slowed == sorted(slowed)
     assert slowed[-1] >= 4
