@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn

@@ -19,7 +19,6 @@ from tests.unit.mutants import EXAMPLES, FOLDER, PLAN, RECIPES, document, mutant
 
 from natgauge.cli import run
 
-
 #: Of more than 50 faults of a plan, the first ones are told.
 MOST = 40
 
