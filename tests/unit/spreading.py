@@ -82,7 +82,7 @@ def spread_out(
     return run(RunOrder(plan=path, out=out, resume=resume, elsewhere=elsewhere, **order), observer, make_bench=bench)[1]
 
 
-def work(address: str, certificates: Path, waits: Callable[[str], object]) -> None:
+def work(address: str, certificates: Path, waits: Callable[[str], None]) -> None:
     """Be a worker, which needs no privileges as long as it measures nothing, until its scheduler ends."""
     where = spread.where(address)
     offer = Offer(name="one", cores=(0,), labs=("default",), machine_wide=False)
