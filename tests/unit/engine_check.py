@@ -54,10 +54,20 @@ EDGES_AND_RELAY = changed(
 )
 
 
+def built(name: str) -> Path:
+    """The program of this name that natgauge would run."""
+    return programs.find(name)
+
+
+def version() -> str:
+    """What the engine says of itself."""
+    return subprocess.run([built("natgauge-engine"), "--version"], capture_output=True, text=True, check=True).stdout
+
+
 def check(text: str | bytes, how: str = "--check") -> tuple[int, str, str]:
     """Exit status, standard output and standard error of a check of one request."""
     octets = text if isinstance(text, bytes) else text.encode()
-    command = [str(programs.find("natgauge-engine")), how]
+    command = [built("natgauge-engine"), how]
     done = subprocess.run(command, input=octets, capture_output=True, check=False, timeout=60)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 

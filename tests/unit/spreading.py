@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,8 @@ from natgauge.campaigns.journal import entries
 from natgauge.campaigns.state import CampaignState
 from natgauge.inputs.question import Cell
 from natgauge.labs.common import locks
-from natgauge.spread import workers_of
-from natgauge.spread.resources import core_groups
+from natgauge.spread import access, cluster, workers_of
+from natgauge.spread.resources import Offer, core_groups
 from natgauge.trial.protocols import Observer
 
 #: Two cells, of which one has a setting of the whole machine.
@@ -80,6 +80,13 @@ def spread_out(
     resume = (out / "campaign.json").exists()
     elsewhere = None if on is None else partial(workers_of, on, make_bench=bench)
     return run(RunOrder(plan=path, out=out, resume=resume, elsewhere=elsewhere, **order), observer, make_bench=bench)[1]
+
+
+def work(address: str, certificates: Path, waits: Callable[[str], None]) -> None:
+    """Be a worker, which needs no privileges as long as it measures nothing, until its scheduler ends."""
+    where = spread.where(address)
+    offer = Offer(name="one", cores=(0,), labs=("default",), machine_wide=False)
+    cluster.serve(where, access.security_of("worker", where, certificates, insecure=False), offer, waits)
 
 
 def counted_once(folder: Path) -> None:

@@ -1,20 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that are none of the campaign's try the ports of its processes."""
+"""Programs that are none of the campaign's try the ports of its processes; certificates that nobody should accept."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import psutil
+import pytest
 from distributed import Security
 from distributed.comm.core import connect
 
+from natgauge.spread import access
+
 _SECONDS = 1.0
+
+
+def remade(folder: Path, **changed: Any) -> None:
+    """Put the worker's certificate of another authority into a folder, made under other conditions."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in changed.items():
+            patch.setattr(access, name, value)
+        access.make_certificates(folder / "other")
+    for name in ("worker.pem", "worker-key.pem", *(["ca.pem"] if changed else [])):
+        (folder / "other" / name).replace(folder / name)
 
 
 def listening(processes: Iterable[int]) -> set[tuple[str, int]]:

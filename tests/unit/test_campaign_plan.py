@@ -634,7 +634,7 @@ def test_every_metric_is_estimated(metric: str, plan: Planned) -> None:
     assert plan.trials(**plain, repetitions=6) == 2 * once
 
 
-def test_the_layout_of_the_file_is_no_part_of_the_plan(plan: Planned, tmp_path: Path) -> None:
+def test_the_layout_of_the_file_is_no_part_of_the_plan(tmp_path: Path) -> None:
     text = document({**RIGHT, **CONNECTION_RATE})
     benches = Benches(killed=Dies(3))
     with pytest.raises(Killed):

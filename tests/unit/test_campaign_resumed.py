@@ -37,6 +37,7 @@ from tests.unit.campaigning import (
     summaries,
 )
 from tests.unit.golden import Golden
+from tests.unit.made_labs import left_behind, own_labs
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
@@ -49,7 +50,7 @@ from natgauge.campaigns.run import join
 from natgauge.cleaning import cleanup
 from natgauge.errors import EndedBySignal, HostError, UsageError
 from natgauge.inputs.question import Cell
-from natgauge.labs.common import locks, namespaces
+from natgauge.labs.common import namespaces
 from natgauge.labs.common.register import Register
 from natgauge.measurements.conditions import with_neighbours
 from natgauge.measurements.making import make
@@ -61,7 +62,7 @@ from natgauge.reports.text import table, verdict
 from natgauge.trial.protocols import Silent
 from natgauge.version import exact_version
 
-__all__ = ["quick_disk"]
+__all__ = ["own_labs", "quick_disk"]
 
 #: Few trials, but a search that builds on another one.
 ONLY_SEARCHES = """
@@ -327,17 +328,6 @@ def test_a_campaign_ends_where_the_profile_of_its_subscribers_changes_while_it_r
     assert len(events(tmp_path, "repetition")) == 1
 
 
-def left_behind(name: str, *, kept: bool = False) -> Path:
-    """A lab as a killed process leaves it: its register, its directory, and nobody who holds its lock."""
-    register = Register.begin(name, "netns", {})
-    register.record("directory", path=str(register.directory))
-    register.directory.mkdir()
-    if kept:
-        register.keep()
-    register.release()
-    return register.directory
-
-
 @pytest.fixture
 def go_on(begun: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., object]:
     """Go on with the campaign as the command line does, which undoes first what was left behind."""
@@ -347,9 +337,8 @@ def go_on(begun: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., object]
 
 
 def test_a_campaign_that_is_gone_on_with_undoes_what_the_killed_session_left(
-    go_on: Callable[..., object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    go_on: Callable[..., object], own_labs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "RUN", tmp_path / "run")
     monkeypatch.setattr(namespaces, "all_processes", tuple)
     gone = [left_behind("selftest-4711"), left_behind("cost-4711-cable")]
     kept, used = left_behind("mine", kept=True), Register.begin("other", "netns", {})
@@ -358,7 +347,7 @@ def test_a_campaign_that_is_gone_on_with_undoes_what_the_killed_session_left(
     finally:
         used.release()
     assert [path for path in gone if path.exists()] == []
-    assert sorted(path.name for path in locks.folder("labs").iterdir()) == ["mine", "mine.json"]
+    assert sorted(path.name for path in own_labs.iterdir()) == ["mine", "mine.json"]
     assert kept.exists()
     assert progress(tmp_path).measurements[0].folder
 

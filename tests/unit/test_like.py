@@ -25,7 +25,7 @@ from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import gateway_parameters
 from natgauge.measurements.prepared import Prepared
 from natgauge.measurer import Ability
-from natgauge.published import like
+from natgauge.published import like, load
 from natgauge.published.load import names, plan_text, sources, table
 from natgauge.published.model import Printed, Quantity, Table, read
 from natgauge.records.measurement import PublishedCell, Result
@@ -570,3 +570,75 @@ def test_every_format_has_every_cell() -> None:
         said = re.sub(r"\\", "", form(shown)).replace("textless{}", "<").replace("&lt;", "<")
         assert all(cell in said for line in shown.lines for cell in line.cells)
     assert max(map(len, draft.plain(shown).splitlines())) <= 72
+
+
+# Published tables as files
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        ("-", None),
+        ("2^23", Printed(8_388_608.0)),
+        ("1,341", Printed(1341.0, 0.5)),
+        ("45.5", Printed(45.5, 0.05)),
+        ("1.56M", Printed(1_560_000.0, 5_000.0)),
+        ("(2,758,621)", Printed(2_758_621.0, 0.5)),
+    ],
+)
+def test_a_cell_knows_how_coarsely_it_was_printed(cell: str, number: Printed | None) -> None:
+    found = read(cell)
+    assert (found is None) == (number is None)
+    if found is not None and number is not None:
+        assert (found.value, found.half) == pytest.approx((number.value, number.half))
+
+
+GOOD = (Path(load.__file__).parent / "tables" / "nat64-paper-table-4.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('outside = ["source-ports', 'outsite = ["source-ports'),
+        ('outside = ["source-ports', 'outside = ["hats'),
+        ("[quantities", '[shape]\ncolumns.order = ["increasing"]\n\n[quantities'),
+        ("[quantities", '[[missing]]\nrow = "x"\nneeds = "y"\nlacks = "host"\n\n[quantities'),
+        ('"208,984"', '"208984 cps"'),
+        ('"208,984", ', ""),
+        ('is = "median", quantity = "cps"', 'is = "median"'),
+        ('quantity = "cps", cells = ["100"', 'quantity = "fps", cells = ["100"'),
+        ('label = "Minimum (cps)"', 'label = "Median (cps)"'),
+        ('is = "minimum"', 'is = "median"'),
+        ('source = "nat64-paper"', 'source = "somewhere"'),
+        ('axis = "cores"', 'axis = "hats"'),
+        ('place = "Table 4"', "place = 4"),
+        ("rows = [", "rows = "),
+    ],
+)
+def test_a_file_that_is_no_table_is_refused_in_one_line(
+    tmp_path: Path, before: str, after: str, golden: Golden
+) -> None:
+    assert before in GOOD
+    path = tmp_path / "bad.toml"
+    path.write_text(GOOD.replace(before, after, 1))
+    with pytest.raises(UsageError) as refused:
+        load.from_file(path)
+    golden(str(refused.value))
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        'row = "No such"\ncolumns = [1]\nprinted = ["1"]\nright = ["2"]',
+        'row = "Median (cps)"\ncolumns = [9]\nprinted = ["1"]\nright = ["2"]',
+        'row = "Median (cps)"\ncolumns = [1]\nprinted = ["1"]\nright = ["2"]',
+        'row = "Median (cps)"\ncolumns = [1]\nprinted = []\nright = ["2"]',
+    ],
+)
+def test_a_slip_that_is_not_printed_is_refused(tmp_path: Path, slip: str, golden: Golden) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(f'{GOOD}\n[[slips]]\n{slip}\nwhy = "x"\n')
+    with golden.raises(UsageError):
+        load.from_file(path)

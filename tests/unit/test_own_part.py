@@ -54,7 +54,8 @@ def test_a_campaign_has_the_parameters_and_doubts_of_a_measurement(tmp_path: Pat
     # The time-out of a device with cores of its own, which the lab of the campaign is not.
     campaign(tmp_path, benches, plan=f"{ONE_CONNECTION_RATE}\nframe_timeout_seconds = 0.02\n")
     found = result(tmp_path)
-    assert (found.parameter("receiver_ns"), found.parameter("server_alone")) == (pytest.approx(5000), 60_000)
+    assert found.number("receiver_ns") == pytest.approx(5000)
+    assert found.number("server_alone") == 60_000
     golden(said(found)["tester on device cores"])
     golden(said(found)["real server"])
     # One repetition was enough, and each one's last trial that passed was there to be repeated.

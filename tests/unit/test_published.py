@@ -13,18 +13,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
 from tests.unit.made_results import made
-from tests.unit.recompute import checks, judged
+from tests.unit.recompute import TABLES, checks, judged, with_cell
 
 from natgauge.cli import run
-from natgauge.errors import UsageError
-from natgauge.published import load, printed
-from natgauge.published.model import Printed, Slip, Table, read
-from natgauge.records.store import SUMMARY
 
-NAMES = load.names()
-TABLES = {name: load.table(name) for name in NAMES}
+NAMES = list(TABLES)
 #: What follows from other rows wherever it is printed.
 DERIVED = {
     "table-per-connection", "connections-per-bucket", "relative-scale-up", "percent-of-forwarding", "to-previous",
@@ -37,12 +33,6 @@ SLIPS = [
     for slip in table.slips
     for column, printed, right in zip(slip.columns, slip.printed, slip.right, strict=True)
 ]
-
-
-def with_cell(table: Table, row: str, column: int, cell: str) -> Table:
-    """The table with one cell, columns from 1, that says something else."""
-    there = next(each for each in table.rows if each.label == row).cells[column - 1]
-    return table.corrected(Slip(row=row, columns=(column,), printed=(there,), right=(cell,), why="for a test"))
 
 
 def test_every_table_of_the_sources_is_there() -> None:
@@ -151,75 +141,6 @@ def test_a_figure_that_was_printed_twice_is_the_same(
     assert cells(*one) == cells(*other)
 
 
-@pytest.mark.parametrize(
-    ("cell", "number"),
-    [
-        ("-", None),
-        ("2^23", Printed(8_388_608.0)),
-        ("1,341", Printed(1341.0, 0.5)),
-        ("45.5", Printed(45.5, 0.05)),
-        ("1.56M", Printed(1_560_000.0, 5_000.0)),
-        ("(2,758,621)", Printed(2_758_621.0, 0.5)),
-    ],
-)
-def test_a_cell_knows_how_coarsely_it_was_printed(cell: str, number: Printed | None) -> None:
-    found = read(cell)
-    assert (found is None) == (number is None)
-    if found is not None and number is not None:
-        assert (found.value, found.half) == pytest.approx((number.value, number.half))
-
-
-GOOD = (Path(load.__file__).parent / "tables" / "nat64-paper-table-4.toml").read_text()
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ('outside = ["source-ports', 'outsite = ["source-ports'),
-        ('outside = ["source-ports', 'outside = ["hats'),
-        ("[quantities", '[shape]\ncolumns.order = ["increasing"]\n\n[quantities'),
-        ("[quantities", '[[missing]]\nrow = "x"\nneeds = "y"\nlacks = "host"\n\n[quantities'),
-        ('"208,984"', '"208984 cps"'),
-        ('"208,984", ', ""),
-        ('is = "median", quantity = "cps"', 'is = "median"'),
-        ('quantity = "cps", cells = ["100"', 'quantity = "fps", cells = ["100"'),
-        ('label = "Minimum (cps)"', 'label = "Median (cps)"'),
-        ('is = "minimum"', 'is = "median"'),
-        ('source = "nat64-paper"', 'source = "somewhere"'),
-        ('axis = "cores"', 'axis = "hats"'),
-        ('place = "Table 4"', "place = 4"),
-        ("rows = [", "rows = "),
-    ],
-)
-def test_a_file_that_is_no_table_is_refused_in_one_line(
-    tmp_path: Path, before: str, after: str, golden: Golden
-) -> None:
-    assert before in GOOD
-    path = tmp_path / "bad.toml"
-    path.write_text(GOOD.replace(before, after, 1))
-    with pytest.raises(UsageError) as refused:
-        load.from_file(path)
-    golden(str(refused.value))
-    assert str(path) in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    "slip",
-    [
-        'row = "No such"\ncolumns = [1]\nprinted = ["1"]\nright = ["2"]',
-        'row = "Median (cps)"\ncolumns = [9]\nprinted = ["1"]\nright = ["2"]',
-        'row = "Median (cps)"\ncolumns = [1]\nprinted = ["1"]\nright = ["2"]',
-        'row = "Median (cps)"\ncolumns = [1]\nprinted = []\nright = ["2"]',
-    ],
-)
-def test_a_slip_that_is_not_printed_is_refused(tmp_path: Path, slip: str, golden: Golden) -> None:
-    path = tmp_path / "bad.toml"
-    path.write_text(f'{GOOD}\n[[slips]]\n{slip}\nwhy = "x"\n')
-    with golden.raises(UsageError):
-        load.from_file(path)
-
-
 def test_the_page_counts_what_the_check_counts_and_names_a_table_as_an_example() -> None:
     page = (Path(__file__).parents[2] / "docs" / "published.md").read_text()
     found = Counter(check.agreement for table in TABLES.values() for check in judged(table) if check.is_derived)
@@ -265,16 +186,16 @@ def test_a_table_that_is_named_twice_counts_once(capsys: pytest.CaptureFixture[s
     assert shown[0] == shown[1]
 
 
-def test_what_the_command_says_of_the_figures_is_what_we_compute() -> None:
+def test_what_the_command_says_of_the_figures_is_what_we_compute(ran: Ran) -> None:
     """`checks.json` has what `tests/unit/recompute.py` finds."""
     found = [asdict(check) for table in TABLES.values() for check in judged(table)]
-    assert list(printed.checks(*NAMES)) == found
+    assert json.loads(ran(["published", "--check", "--json"]).out)["checks"] == found
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A results folder of a throughput."""
-    (tmp_path / SUMMARY).write_text(json.dumps(made([5.0]).document()))
+    (tmp_path / "summary.json").write_text(json.dumps(made([5.0]).document()))
     return tmp_path
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import os
 import re
 import shutil
@@ -14,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import dask
 import distributed
@@ -24,16 +24,16 @@ from tests.labs.program import command_line
 from tests.unit import strangers
 from tests.unit.campaigning import PLAN
 from tests.unit.conftest import Ran
-from tests.unit.spreading import own_run
+from tests.unit.spreading import own_run, work
+from tests.unit.strangers import remade
 
-from natgauge import spread
-from natgauge.errors import HostError, UsageError
-from natgauge.spread import access, cluster
-from natgauge.spread.resources import Offer
+from natgauge.cli import run
+from natgauge.errors import HostError
 
 __all__ = ["own_run"]
 
-SCHEDULER = spread.where("dask://127.0.0.1:9")
+#: Nothing listens there.
+NOBODY = "dask://127.0.0.1:9"
 PATIENCE_SECONDS = 60.0
 
 
@@ -41,7 +41,7 @@ PATIENCE_SECONDS = 60.0
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Certificates as an operator makes them, once for all tests."""
     made = tmp_path_factory.mktemp("made") / "certificates"
-    access.make_certificates(made)
+    assert run(["certificates", str(made)]) == 0
     return made
 
 
@@ -70,33 +70,43 @@ def test_no_certificate_is_overwritten(folder: Path, ran: Ran) -> None:
 
 
 def test_certificates_that_could_not_be_written_leave_no_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = access._made()
-    monkeypatch.setattr(access, "_made", lambda: {**made, "no/such": b""})
-    with pytest.raises(UsageError, match=r"certificates: cannot write .*; name another folder"):
-        access.make_certificates(tmp_path / "new")
+    def refuse(path: Path, _octets: bytes) -> None:
+        assert path.parent.exists()
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    said = ran(["certificates", str(tmp_path / "new")], 2).err
+    assert re.fullmatch(r"natgauge: certificates: cannot write .*; name another folder\n", said)
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("role", access.ROLES)
+@pytest.fixture
+def plan_here(in_an_empty_folder: Path) -> None:
+    """A plan in the working folder."""
+    (in_an_empty_folder / "p.toml").write_text(PLAN)
+
+
+@pytest.mark.usefixtures("plan_here")
+@pytest.mark.parametrize(
+    ("role", "command"),
+    [
+        ("scheduler", ["scheduler", "dask://nowhere.invalid:8786"]),
+        ("worker", ["worker", NOBODY]),
+        ("client", ["run", "p.toml", "--on", NOBODY]),
+    ],
+)
 def test_certificates_as_made_are_good_for_each_role_which_needs_no_file_of_the_others(
-    role: access.Role, folder: Path
+    role: str, command: list[str], folder: Path, ran: Ran
 ) -> None:
-    for other in set(access.ROLES) - {role}:
-        (folder / f"{other}.pem").unlink()
-        (folder / f"{other}-key.pem").unlink()
-    assert access.security_of(role, SCHEDULER, folder, insecure=False).require_encryption
-
-
-def remade(folder: Path, **changed: Any) -> None:
-    """Put the worker's certificate of another authority into a folder, made under other conditions."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in changed.items():
-            patch.setattr(access, name, value)
-        access.make_certificates(folder / "other")
-    for name in ("worker.pem", "worker-key.pem", *(["ca.pem"] if changed else [])):
-        (folder / "other" / name).replace(folder / name)
+    for file in folder.iterdir():
+        if file.name not in {"ca.pem", f"{role}.pem", f"{role}-key.pem"}:
+            file.unlink()
+    # The next step is to listen or to connect.
+    assert "certificates: " not in ran([*command, "--certificates", str(folder)], 3).err
+    (folder / f"{role}.pem").unlink()
+    assert "certificates: " in ran([*command, "--certificates", str(folder)], 2).err
 
 
 def with_passphrase(folder: Path) -> None:
@@ -148,22 +158,16 @@ def test_certificates_that_cannot_be_used_are_refused_in_a_line(
     damage: Callable[[Path], None], said: str, folder: Path, ran: Ran
 ) -> None:
     damage(folder)
-    told = ran(["worker", "dask://127.0.0.1:9", "--certificates", str(folder)], 2).err
+    told = ran(["worker", NOBODY, "--certificates", str(folder)], 2).err
     assert re.fullmatch(rf"natgauge: certificates: .*{said}.*\n", told), told
-
-
-@pytest.fixture
-def plan_here(in_an_empty_folder: Path) -> None:
-    """A plan in the working folder."""
-    (in_an_empty_folder / "p.toml").write_text(PLAN)
 
 
 @pytest.mark.usefixtures("plan_here")
 @pytest.mark.parametrize(
     "command",
     [
-        ["worker", "dask://127.0.0.1:9"],
-        ["scheduler", "dask://127.0.0.1:9"],
+        ["worker", NOBODY],
+        ["scheduler", NOBODY],
         ["run", "p.toml", "--on", "dask://[::1]:9"],
     ],
 )
@@ -179,7 +183,7 @@ def test_without_certificates_nothing_connects_and_the_safe_way_is_told(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["worker", "dask://127.0.0.1:9", "--insecure", "--certificates", "x"], "--insecure: contradicts"),
+        (["worker", NOBODY, "--insecure", "--certificates", "x"], "--insecure: contradicts"),
         (["run", "p.toml", "--on", "local:1", "--certificates", "x"], "--certificates: belongs to --on dask"),
         (["run", "p.toml", "--on", "local:1", "--insecure"], "--insecure: belongs to --on dask"),
         (["run", "p.toml", "--insecure"], "--insecure: belongs to --on dask"),
@@ -191,17 +195,16 @@ def test_options_that_contradict_each_other_are_refused(arguments: list[str], sa
     assert said in ran(arguments, 2).err.splitlines()[-1]
 
 
-def test_certificates_of_dasks_own_configuration_are_taken_and_checked_alike(folder: Path) -> None:
+def test_certificates_of_dasks_own_configuration_are_taken_and_checked_alike(folder: Path, ran: Ran) -> None:
     names = {f"worker.{part}": str(folder / name) for part, name in (("cert", "worker.pem"), ("key", "worker-key.pem"))}
     tls = {"ca-file": str(folder / "ca.pem"), **names}
     settings = {"distributed.comm.require-encryption": True}
     with dask.config.set({**settings, **{f"distributed.comm.tls.{name}": value for name, value in tls.items()}}):
-        assert access.security_of("worker", SCHEDULER, None, insecure=False).require_encryption
+        assert "certificates: " not in ran(["worker", NOBODY], 3).err
         (folder / "worker-key.pem").chmod(0o644)
-        with pytest.raises(UsageError, match="other users may read this private key"):
-            access.security_of("worker", SCHEDULER, None, insecure=False)
-    with dask.config.set(settings), pytest.raises(UsageError, match=r"requires encryption and names no authority"):
-        access.security_of("worker", SCHEDULER, None, insecure=False)
+        assert "other users may read this private key" in ran(["worker", NOBODY], 2).err
+    with dask.config.set(settings):
+        assert "requires encryption and names no authority" in ran(["worker", NOBODY], 2).err
 
 
 def started(*arguments: str, log: Path) -> subprocess.Popen[bytes]:
@@ -224,11 +227,11 @@ def free_port() -> int:
 @pytest.fixture(scope="module")
 def scheduler(
     certificates: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[spread.Where, subprocess.Popen[bytes]]]:
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A scheduler as documented; the last test that has it ends it."""
-    where, log = spread.where(f"dask://127.0.0.1:{free_port()}"), tmp_path_factory.mktemp("scheduler") / "log"
-    process = started("scheduler", where.text, "--certificates", str(certificates), log=log)
-    yield where, process
+    address, log = f"dask://127.0.0.1:{free_port()}", tmp_path_factory.mktemp("scheduler") / "log"
+    process = started("scheduler", address, "--certificates", str(certificates), log=log)
+    yield address, process
     if process.poll() is None:
         process.terminate()
     assert process.wait(PATIENCE_SECONDS) == 143
@@ -236,60 +239,59 @@ def scheduler(
 
 
 @pytest.mark.slow("starts a scheduler, which imports Dask")
+@pytest.mark.usefixtures("plan_here")
 def test_a_scheduler_of_another_authority_is_told_from_one_that_refuses_us(
-    folder: Path, tmp_path: Path, scheduler: tuple[spread.Where, subprocess.Popen[bytes]]
+    folder: Path, tmp_path: Path, ran: Ran, scheduler: tuple[str, subprocess.Popen[bytes]]
 ) -> None:
-    where, _ = scheduler
-    security = access.security_of("worker", where, folder, insecure=False)
-    assert access.local_address(where, security, "worker") == "127.0.0.1"
-    access.make_certificates(tmp_path / "foreign")
-    with pytest.raises(HostError, match=r"the scheduler at dask://.* has a certificate that is refused"):
-        access.local_address(where, access.security_of("worker", where, tmp_path / "foreign", insecure=False), "worker")
-    # One that knows our scheduler's authority, and is itself of another.
-    (tmp_path / "foreign" / "ca.pem").write_bytes((folder / "ca.pem").read_bytes())
-    stranger = access._of_folder("worker", tmp_path / "foreign")
-    with pytest.raises(HostError, match=r"the scheduler at dask://.* refuses the certificate of this worker"):
-        access.local_address(where, stranger, "worker")
+    foreign = tmp_path / "foreign"
+
+    def answer(certificates: Path) -> str:
+        return str(ran(["run", "p.toml", "--on", scheduler[0], "--certificates", str(certificates)], 3).err)
+
+    assert f"none is at {scheduler[0]}" in answer(folder)
+    ran(["certificates", str(foreign)])
+    assert re.search(r"the scheduler at dask://.* has a certificate that is refused", answer(foreign))
+    # One that knows our scheduler's authority, too, and is itself of another.
+    (foreign / "ca.pem").write_bytes((folder / "ca.pem").read_bytes() + (foreign / "ca.pem").read_bytes())
+    assert re.search(r"the scheduler at dask://.* refuses the certificate of this client", answer(foreign))
 
 
 @pytest.mark.slow("starts a scheduler, which imports Dask")
+@pytest.mark.usefixtures("plan_here")
 def test_going_without_certificates_does_not_reach_a_scheduler_that_demands_them(
-    monkeypatch: pytest.MonkeyPatch, scheduler: tuple[spread.Where, subprocess.Popen[bytes]]
+    monkeypatch: pytest.MonkeyPatch, ran: Ran, scheduler: tuple[str, subprocess.Popen[bytes]]
 ) -> None:
-    where, _ = scheduler
-    monkeypatch.setattr(access, "_SECONDS", 0.5)
-    security = access.security_of("worker", where, None, insecure=True)
-    with pytest.raises(HostError, match=r"no Dask scheduler answers at dask://.* \(timed out\)"):
-        access.local_address(where, security, "worker")
+    monkeypatch.setattr("natgauge.spread.access._SECONDS", 0.5)
+    told = ran(["run", "p.toml", "--on", scheduler[0], "--insecure"], 3).err
+    assert re.search(r"no Dask scheduler answers at dask://.* \(timed out\)", told)
 
 
 @pytest.mark.slow("starts a scheduler and a worker, which import Dask")
 def test_scheduler_and_worker_listen_at_one_address_and_answer_only_holders_of_certificates(
-    folder: Path, scheduler: tuple[spread.Where, subprocess.Popen[bytes]]
+    folder: Path, scheduler: tuple[str, subprocess.Popen[bytes]]
 ) -> None:
-    where, process = scheduler
+    address, process = scheduler
     waits, errors = threading.Event(), list[HostError]()
     before = strangers.listening([os.getpid()])
-    security = access.security_of("worker", where, folder, insecure=False)
 
-    def work() -> None:
-        offer = Offer(name="one", cores=(0,), labs=("default",), machine_wide=False)
+    def work_there() -> None:
         try:
-            cluster.serve(where, security, offer, lambda _: waits.set())
+            work(address, folder, lambda _: waits.set())
         except HostError as error:
             errors.append(error)
 
-    worker = threading.Thread(target=work)
+    worker = threading.Thread(target=work_there)
     worker.start()
     assert waits.wait(PATIENCE_SECONDS), errors
     found = strangers.listening([process.pid]) | (strangers.listening([os.getpid()]) - before)
     assert {host for host, _ in found} == {"127.0.0.1"}
     # Scheduler, nanny and worker, and no port for HTTP.
     assert len(found) == 3
-    client = access.security_of("client", where, folder, insecure=False)
-    for address in found:
-        assert strangers.greeted(f"tls://127.0.0.1:{address[1]}", client)
-        assert strangers.answered(address) == []
+    names = {"tls_ca_file": "ca.pem", "tls_client_cert": "client.pem", "tls_client_key": "client-key.pem"}
+    client = distributed.Security(require_encryption=True, **{name: str(folder / file) for name, file in names.items()})
+    for place in found:
+        assert strangers.greeted(f"tls://127.0.0.1:{place[1]}", client)
+        assert strangers.answered(place) == []
     process.terminate()
     process.wait(PATIENCE_SECONDS)
     worker.join(PATIENCE_SECONDS)
@@ -305,13 +307,10 @@ def open_scheduler() -> Iterator[str]:
         yield made.scheduler_address.replace("tcp://", "dask://")
 
 
-def test_an_open_scheduler_is_refused_by_who_has_certificates(folder: Path, open_scheduler: str) -> None:
-    where = spread.where(open_scheduler)
-    security = access.security_of("worker", where, folder, insecure=False)
-    with pytest.raises(
-        HostError, match=r"what listens at dask://.* does not encrypt .*; start it by natgauge scheduler"
-    ):
-        access.local_address(where, security, "worker")
+@pytest.mark.usefixtures("plan_here")
+def test_an_open_scheduler_is_refused_by_who_has_certificates(folder: Path, open_scheduler: str, ran: Ran) -> None:
+    told = ran(["run", "p.toml", "--on", open_scheduler, "--certificates", str(folder)], 3).err
+    assert re.search(r"what listens at dask://.* does not encrypt .*; start it by natgauge scheduler", told)
 
 
 @pytest.mark.usefixtures("plan_here")

@@ -74,14 +74,14 @@ def test_the_connection_rate_of_a_round_is_given_only_to_what_takes_one(ran: Ran
     assert given == {"connection-rate": [], "throughput": ["connection_rate"], "throughput-2": []}
 
 
-class Reached(HostError):
+class ReachedError(HostError):
     """The lab would be made now: nothing was refused before."""
 
 
 @pytest.fixture
 def reached(simulation: Simulation) -> None:
     def reach(_lab: str) -> None:
-        raise Reached("here")
+        raise ReachedError("here")
 
     simulation.enters = reach
 
@@ -102,7 +102,7 @@ def reached(simulation: Simulation) -> None:
     ],
 )
 def test_an_option_that_something_takes_is_not_refused(metric: str, gateway: Path, choices: dict[str, Any]) -> None:
-    with pytest.raises(Reached):
+    with pytest.raises(ReachedError):
         natgauge.measure(metric, gateway, lab="simulated", **choices)
 
 

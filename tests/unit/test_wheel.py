@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit import engine_check
 from tools import agreement_types, build_hook, described, third_party
 
-from natgauge.host import programs
-from natgauge.version import VERSION
+import natgauge
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,7 +46,7 @@ def test_without_the_gnu_c_library_the_platform_is_this_machine() -> None:
 
 @pytest.mark.parametrize("name", build_hook.PRODUCT)
 def test_our_binaries_need_nothing_but_the_c_library(name: str) -> None:
-    assert build_hook.platform_tag([build_hook.linked(programs.find(name))]).startswith("manylinux_2_")
+    assert build_hook.platform_tag([build_hook.linked(engine_check.built(name))]).startswith("manylinux_2_")
 
 
 def test_the_wheel_has_the_generated_types_which_git_ignores() -> None:
@@ -61,9 +61,8 @@ def test_the_wheel_has_the_generated_types_which_git_ignores() -> None:
 
 def test_there_is_one_version() -> None:
     engine = tomllib.loads((ROOT / "engine" / "Cargo.toml").read_text())["package"]["version"]
-    told = subprocess.run([programs.find("natgauge-engine"), "--version"], capture_output=True, text=True, check=True)
-    assert engine == VERSION
-    assert told.stdout == f"natgauge-engine {VERSION}\n"
+    assert engine == natgauge.__version__
+    assert engine_check.version() == f"natgauge-engine {engine}\n"
 
 
 def test_each_crate_linked_in_has_its_licence_text_and_one_that_is_welcome() -> None:
