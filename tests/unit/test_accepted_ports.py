@@ -53,6 +53,8 @@ def dport(protocol: str, right: object, op: str = "==") -> Mapping[str, Any]:
 ROUTER = """\
 define LAN = 192.168.1.0/24
 define GUESTS = 192.168.50.0/24
+define HOST = 192.168.1.51
+define WIDE = 10.0.0.0/8
 table ip nat {
     chain post {
         type nat hook postrouting priority srcnat;
@@ -289,7 +291,7 @@ def inside_of(recipe: Any) -> str | None:
     """The network of the rules in whose place that of the lab is put."""
     (snippet,) = (one for one in recipe["verbs"]["start"] if "NG_RECIPE_FOLDER" in one)
     edits = [edit.replace("\\", "") for edit in snippet.split(" -e ") if "NG_INITIATOR_NETWORK4" in edit]
-    networks = ("192.168.1.0/24", "192.168.50.0/24")
+    networks = ("192.168.1.0/24", "192.168.50.0/24", "192.168.1.51", "10.0.0.0/8")
     return next((network for network in networks for edit in edits if network in edit), None)
 
 
@@ -471,6 +473,7 @@ def test_a_name_that_rules_no_longer_have_is_the_cause_with_the_line_that_makes_
     [
         ("ip saddr { 198.18.0.0/15, 0.0.0.0/0 } drop", "198.18.0.0/15"),
         ("a 10.0.0.1-10.0.0.9 # 10.0.0.0/16\n198.19.0.2:7 1.198.19.0.2 x10.0.0.2", "10.0.0.1-10.0.0.9, 198.19.0.2"),
+        ("ip saddr { 192.0.2.0/24, 198.19.0.2 } drop", "198.19.0.2"),
         ("masquerade", ""),
     ],
 )
