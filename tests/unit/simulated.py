@@ -105,6 +105,7 @@ class Gateway(Measurer):
         receiver_seconds: what the tester's receivers take of its cores for a frame; None = it cannot be measured.
         probed: gets the number of trials so far, and returns whether a handful of frames that prove forwarding comes
             back, or raises what the engine would.
+        prints: gets each command that is no word of `gateways/`, and returns what it prints.
         says: gets each command and the number of trials so far, and returns the error with which it fails; empty = it
             does not.
         expires: connections that it holds so many seconds after a trial; None = it forgets none.
@@ -171,6 +172,7 @@ class Gateway(Measurer):
     probed: Callable[[int], bool] | None = None
     says: Callable[[str, int], str] | None = None
     expires: Callable[[float], int] | None = None
+    prints: Callable[[str], str] = lambda _command: ""
     lists: Callable[[int], Sequence[bytes]] | None = None
     logs: Callable[[list[str], TrialPlan], Sequence[str | tuple[float, str]]] = lambda records, _plan: records
     logs_ends: float | None = None

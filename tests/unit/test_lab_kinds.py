@@ -540,3 +540,7 @@ def test_the_octets_of_the_address_follow_the_prefix_around_a_zero_octet_u(lengt
     assert without_u[first : first + 4] == value.to_bytes(4, "big")
     assert not any(without_u[first + 4 :])
     assert extracted(IPv6Address(octets), length) == IPv4Address(value)
+
+
+def test_a_gateway_that_forwards_nothing_can_be_looked_at_in_a_lab_that_can_be_kept(golden: Golden) -> None:
+    golden(Bench(ask("throughput", "nftables-nat44", {"transport": "icmp"}).cell).dropped_traffic(None))

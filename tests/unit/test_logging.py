@@ -296,16 +296,28 @@ def test_a_log_that_never_comes_is_refused_before_the_first_trial(
     assert logging(few).limited_by == "device"
 
 
-def test_a_log_that_cannot_be_read_is_no_verdict_on_the_device(logging: Callable[..., Measured]) -> None:
-    failed: list[str] = []
+@pytest.mark.parametrize("here", [True, False], ids=["on this machine", "on another one"])
+def test_a_log_that_cannot_be_read_is_no_verdict_on_the_device(
+    logging: Callable[..., Measured], tmp_path: Path, *, here: bool
+) -> None:
+    file, failed = tmp_path / "connections.log", list[str]()
+
+    def logs(records: list[str], _plan: Any) -> list[str]:
+        if not here or failed or len(records) == 8:
+            return records
+        failed.append("the file is gone")
+        file.unlink()
+        return []
 
     def says(snippet: str, trials: int) -> str:
-        if trials < 4 or failed or not snippet.startswith("wc "):
+        if here and snippet == "empty":
+            file.touch()
+        if here or trials < 4 or failed or not snippet.startswith("wc "):
             return ""
         failed.append(snippet)
         return "no such file"
 
-    (trial,) = of_verdict(logging(truth={"says": says}), "INVALID")
+    (trial,) = of_verdict(logging(logs, truth={"says": says}, place={"log": file} if here else {}), "INVALID")
     assert trial["limited_by"] == "host"
     assert "connections.log" in trial["reason"]
     assert "controls" not in trial["reason"]

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
 import shlex
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 from tests.unit.golden import Golden
+from tests.unit.routers import PORTS, have_nft, new, nft_prints, shown
 
 from natgauge.cli import run
 
@@ -60,8 +59,6 @@ LAB = {
     "NG_INSIDE": "inside", "NG_OUTSIDE": "outside", "NG_INITIATOR_NETWORK4": "198.18.0.0/16",
     "NG_OUTSIDE_ADDRESS4": "198.19.0.1",
 }  # fmt: skip
-#: What every rule set of these tests has.
-PORTS = ["--inside", "lan0", "--outside", "wan0"]
 
 
 @pytest.fixture(autouse=True)
@@ -72,47 +69,14 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("router.conf").write_text(RULES)
 
 
-def new(name: str, *words: str, text: str | None = None, file: str = "router.conf") -> int:
-    """Make a gateway of a rule set, of this text unless it is there; the exit status."""
-    if text is not None:
-        Path(file).write_text(text)
-    return run(["gateways", "new", name, "--from-nft", file, *(words or PORTS)])
-
-
-def shown(gateway: str) -> Any:
-    """All that `natgauge gateways show` says of it."""
-    with redirect_stdout(io.StringIO()) as output:
-        assert run(["gateways", "show", gateway, "--json"]) == 0
-    return json.loads(output.getvalue())
-
-
-#: Programs in place of those of root; nft prints one answer of rules that have the lab's network, and one of others.
-PROGRAMS = {
-    "unshare": 'shift; exec "$@"',
-    "ip": "",
-    "nft": r"""case "$*" in
-"--check --file -") cat > /dev/null ;;
-"--file -") cat > loaded ;;
-*) if grep -q -F 10.0.0.0/16 loaded; then cat of_lab.json; else cat own.json; fi ;;
-esac""",
-}
-
-
 @pytest.fixture
 def nft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Has root's nft print a forward chain with these rules; `of_lab`: where the rules name the network of a lab."""
 
     def prints(*own: Rule, policy: str = "drop", of_lab: Sequence[Rule] | None = None) -> None:
-        Path("own.json").write_text(printed(*own, policy=policy))
-        Path("of_lab.json").write_text(printed(*(own if of_lab is None else of_lab), policy=policy))
-        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        nft_prints(printed(*own, policy=policy), None if of_lab is None else printed(*of_lab, policy=policy))
+        have_nft(tmp_path / f"programs of root {len(list(tmp_path.iterdir()))}", monkeypatch)
 
-    programs = tmp_path / "programs of root"
-    programs.mkdir()
-    for name, script in PROGRAMS.items():
-        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
-        (programs / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     return prints
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable, Mapping
@@ -19,6 +20,8 @@ import dns.zone
 import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory
+from tests.unit.routers import new
+from tests.unit.test_accepted_ports import BESIDE, LOSING
 
 from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
@@ -30,6 +33,7 @@ from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse
 from natgauge.gateways.needs import refuse_absent_files
 from natgauge.gateways.recipe import VARIABLE, Recipe, as_played, available, digest, load
 from natgauge.gateways.recipe_model import VERBS, GatewayLimits, Knobs
+from natgauge.gateways.rule_names import edit, edits_in, unmatched
 from natgauge.gateways.toml_layers import absent, digests
 from natgauge.host.settings import LocalSetting
 from natgauge.inputs.question import DeviceOptions
@@ -1022,3 +1026,30 @@ def test_the_zone_answers_any_name_with_the_testers_own_addresses() -> None:
     octets = re.search(r"ADDRESS6: \[u8; 16\] = \[(.*)\]", engine)
     assert octets is not None
     assert bytes(int(one, 0) for one in octets[1].split(", ")) == ip_address(far_side.ADDRESS6).packed
+
+
+# Recipes of rule sets
+
+
+@pytest.mark.parametrize(
+    "own", ["lan0", "br-lan.7", "eth*", "192.168.1.0/24", "203.0.113.1", "a+b", "x$y", "w|z", "{q}", "2001:db8::/32"]
+)
+def test_an_edit_of_a_recipe_can_be_read_back(own: str) -> None:
+    snippet = f"sed -E {edit(own, 'NG_INSIDE')} {edit('wan0', 'NG_OUTSIDE')} file"
+    assert edits_in(snippet) == {own: "NG_INSIDE", "wan0": "NG_OUTSIDE"}
+
+
+def test_what_a_recipe_leaves_unmatched_is_what_its_warning_named(
+    capsys: pytest.CaptureFixture[str], in_an_empty_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert in_an_empty_folder.is_dir()
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert new(*BESIDE, text=LOSING) == 0
+    found = unmatched(load("./gateway.toml"))
+    assert found == ["guests", "192.168.1.51", "192.168.1.52"]
+    warned = capsys.readouterr().err
+    assert all(name in warned for name in found)
+    Path("router.conf").write_text(LOSING.replace("$LAN", "192.168.2.0/24"))
+    assert unmatched(load("./gateway.toml")) == [*found, "192.168.2.0/24"]
+    # Nothing is known of rules that have variables of their own.
+    assert unmatched(load("nftables-nat44")) == []

@@ -14,9 +14,17 @@ from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.golden import Golden
 from tests.unit.made_settings import alone
 from tests.unit.simulated import Gateway
+from tests.unit.test_accepted_ports import written
 
 from natgauge.analysis.comparing import comparable
-from natgauge.comparisons.request import CompareOptions, gateway_inputs, read_gateways, with_usual_options
+from natgauge.comparisons.request import (
+    ComparedGateway,
+    CompareOptions,
+    gateway_inputs,
+    read_gateways,
+    traffic_of_rules,
+    with_usual_options,
+)
 from natgauge.errors import UsageError
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.recipe import load
@@ -295,6 +303,32 @@ def test_gateways_of_a_comparison_log_each_in_its_own_way() -> None:
     names = ["nftables-nat44", "nftables-nat44:logging=conntrack-events"]
     compared = read_gateways(names, {}, unlike=False)
     assert [one.question.cell.device.logging for one in compared] == [None, "conntrack-events"]
+
+
+def ports_of(gateways: list[ComparedGateway]) -> list[str | None]:
+    """The ports that the frames of each gateway go to."""
+    return [gateway.question.cell.traffic.destination_ports for gateway in gateways]
+
+
+def test_gateways_that_are_compared_have_the_same_traffic(in_an_empty_folder: Path, golden: Golden) -> None:
+    assert in_an_empty_folder.is_dir()
+    mine, other = written("mine"), written("other", 'udp = "53"')
+    # The baseline's rules accept everything.
+    plain = read_gateways(["nftables-nat44", mine], {}, unlike=False)
+    assert ports_of(plain) == ["443", "443"]
+    assert traffic_of_rules(plain) is None
+    # A change of the ports: both have the traffic of the base, and this is said.
+    unlike = read_gateways([mine, other], {}, unlike=False)
+    assert ports_of(unlike) == ["443", "443"]
+    golden(traffic_of_rules(unlike) or "")
+    # The user's own go first, for all or for one.
+    named = read_gateways([mine, other], {"destination_ports": "9"}, unlike=False)
+    assert ports_of(named) == ["9", "9"]
+    assert traffic_of_rules(named) is None
+    own = read_gateways([mine, f"{other}:destination_ports=53"], {}, unlike=False)
+    assert ports_of(own) == ["443", "53"]
+    assert traffic_of_rules(own) is None
+    assert "--destination-ports 443" in unlike[1].alone("up", "shared")
 
 
 def test_slices_open_connections_in_one_order(golden: Golden) -> None:
