@@ -77,9 +77,9 @@ def test_whatever_a_link_is_moves_the_figure(tmp_path: Path, ran: Ran, golden: G
         golden(found["why"])
 
 
-def stored(folder: Path, place: dict[str, Any], ran: Ran) -> Path:
+def stored(folder: Path, place: dict[str, Any], ran: Ran, repeat: int = 1) -> Path:
     """The folder of the results of a throughput."""
-    words = ["measure", "throughput", "--lab", "simulated", "--gateway", str(NAT44), "--repeat", "4"]
+    words = ["measure", "throughput", "--lab", "simulated", "--gateway", str(NAT44), "--repeat", str(repeat)]
     with simulated() as simulation:
         simulation.start = lambda _lab: Gateway(forwards=1000)
         simulation.links = place
@@ -96,7 +96,7 @@ def test_remarks_on_ports_are_notes_of_the_result_and_no_condition(tmp_path: Pat
     assert not of_lab.notes(remark)
     assert [note["word"] for note in with_remark.document["notes"] if note["text"] == remark] == ["tester"]
     for number, each in enumerate((wired(FIBRE), place)):
-        stored(tmp_path / str(number), each, ran)
+        stored(tmp_path / str(number), each, ran, repeat=4)
     (found,) = json.loads(ran(["diff", "--json", str(tmp_path / "0"), str(tmp_path / "1")]).out)["comparisons"]
     assert found["outcome"] == "no difference seen"
 
@@ -108,7 +108,7 @@ def test_the_share_of_the_link_is_told_in_text_json_table_and_csv(tmp_path: Path
     assert share == pytest.approx(0.25, rel=0.01)
     assert doubts(found) == []
     golden(told(found))
-    place = stored(tmp_path / "1", wired(FIBRE), ran)
+    place = stored(tmp_path / "1", wired(FIBRE), ran, repeat=2)
     (row,) = csv.DictReader(ran(["report", str(place), "--format", "csv"]).out.splitlines())
     assert float(row["share of theoretical maximum"]) == pytest.approx(float(row["median"]) / 14_880_952.38)
     golden([name for name in row if "theoretical" in name])
