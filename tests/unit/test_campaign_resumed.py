@@ -37,7 +37,7 @@ from tests.unit.campaigning import (
     summaries,
 )
 from tests.unit.golden import Golden
-from tests.unit.made_labs import left_behind, own_labs
+from tests.unit.made_registers import left_behind, own_labs
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 

@@ -311,3 +311,13 @@ def test_without_a_terminal_work_without_trials_says_now_and_then_where_it_is(mo
             display.stage(f"part {part}")
             clock[0] += 1.0
     assert shown.get().splitlines() == ["part 60", "part 120"]
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_an_interim_result_is_on_the_live_line_unless_every_trial_is_a_line(*, verbose: bool) -> None:
+    console = Console(force_terminal=True, width=60)
+    with console.capture() as shown, ProgressDisplay(console, verbose=verbose) as display:
+        display.interim("an interim result\nof two lines")
+        display.stage("the next part")
+    # Of the live line the last state alone is drawn at the end.
+    assert ("an interim result\n" in shown.get()) == verbose

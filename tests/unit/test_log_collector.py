@@ -22,11 +22,11 @@ from tests.unit.counted import change_trial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
 from tests.unit.made_logs import START, entry, record
-from tests.unit.test_comparison_requests import counts
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 from tests.unit.test_verdicts import CLEAN
+from tests.unit.timed_slices import Engine
 
-from natgauge.agreement.generated import TrialRequest, TrialResult
+from natgauge.agreement.generated import ContestantCounts, TrialRequest, TrialResult
 from natgauge.errors import BrokenError, HostError, NatgaugeError, OverrunError, UsageError
 from natgauge.gateways.ipfix_lines import RECORD, IpfixLines
 from natgauge.gateways.logging_ways import LoggingWay
@@ -569,7 +569,8 @@ def performed(*gateways: LoggingGateway, logs: bool = True) -> TimedRound:
         for each in gateways:
             each.did.append("round")
             each.dropped += each.dropping or 0
-        return SimpleNamespace(contestants=[counts()] * len(gateways), blocks=(), wall_ns=1)
+        forwarded = ContestantCounts.model_validate(Engine().counts("a", 1000))
+        return SimpleNamespace(contestants=[forwarded] * len(gateways), blocks=(), wall_ns=1)
 
     recorder: Any = SimpleNamespace(add_round=lambda _round: None)
     with pytest.MonkeyPatch.context() as patch:

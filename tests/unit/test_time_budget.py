@@ -184,16 +184,6 @@ def test_the_likely_time_is_said_at_the_start_and_not_the_longest(tmp_path: Path
     golden([line for line in lines if line.startswith("connection-rate")])
 
 
-@pytest.mark.parametrize("verbose", [False, True])
-def test_an_interim_result_is_on_the_live_line_unless_every_trial_is_a_line(*, verbose: bool) -> None:
-    console = Console(force_terminal=True, width=60)
-    with console.capture() as shown, ProgressDisplay(console, verbose=verbose) as display:
-        display.interim("an interim result\nof two lines")
-        display.stage("the next part")
-    # Of the live line the last state alone is drawn at the end.
-    assert ("an interim result\n" in shown.get()) == verbose
-
-
 @pytest.mark.parametrize(
     ("asked", "seconds"),
     [

@@ -67,7 +67,7 @@ class Engine:
     def __call__(self, request: ComparisonRequest, **_others: object) -> ComparisonResult:
         self.rounds.append(request)
         self.labs.append("round")
-        contestants = [self._counts(one.name, one.trial.connections) for one in request.contestants]
+        contestants = [self.counts(one.name, one.trial.connections) for one in request.contestants]
         blocks = [
             self._block(quantity, request)
             for quantity in ("new", "up", "down", "both")
@@ -87,7 +87,8 @@ class Engine:
         cost = next(cost for start, cost in self.costs.items() if name.startswith(start))
         return cost * math.exp(self._random.gauss(0, self.noise))
 
-    def _counts(self, name: str, connections: int) -> Any:
+    def counts(self, name: str, connections: int) -> Any:
+        """What it counts of a contestant."""
         streams = ("new", "initiator", "responder")
         stream = {"made_frames": connections, "received_frames": connections, **CLEAN}
         rest = dict.fromkeys(("remapped", "damaged_unmarked", "foreign", "refused_frames", "offered_frames"), 0)
