@@ -562,6 +562,8 @@ def test_values_of_a_status_have_the_bound_that_doubts_leave_of_them_in_the_repo
     (summary,) = folder.glob("results/*/summary.json")
     summary.write_text(json.dumps(result.document()))
     assert ran(["status", str(folder)]).out.rstrip().endswith(end)
+    summary.unlink()
+    assert ran(["status", str(folder)]).out.rstrip().endswith(" connections/s")
 
 
 def test_the_status_of_gateways_with_long_names_and_many_values_fits(seven: Path, tmp_path: Path, ran: Ran) -> None:

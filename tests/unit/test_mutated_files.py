@@ -52,7 +52,7 @@ def refused_together(original: Path, folder: Path, ran: Ran, plan_of: Callable[[
         named = {**mutant, "name": f"m{at}"} if mutant.get("name") == original.stem else mutant
         (folder / f"m{at}.toml").write_text(document(named), encoding="utf-8")
     for first in range(0, len(every), MOST):
-        names = [f"./m{at}.toml" for at in range(first, min(first + MOST, len(every)))]
+        names = [str(folder / f"m{at}.toml") for at in range(first, min(first + MOST, len(every)))]
         (folder / "plan").write_text(document(plan_of(names)))
         lines = ran(["plan", "check", "--cores", "2", str(folder / "plan")], 2).err.splitlines()
         for line in lines:
@@ -61,6 +61,8 @@ def refused_together(original: Path, folder: Path, ran: Ran, plan_of: Callable[[
         # Each has one.
         assert len({*found}) == len(found)
         number += len(found)
+    # Some are read.
+    assert number < len(every)
     return number
 
 
