@@ -52,17 +52,18 @@ class SimulatedAudit:
         seed: int = 1,
         inside_hosts: int | None = None,
         outside_hosts: int = 3,
+        whole: bool = False,
         **known: Any,
     ) -> None:
         """Begin it.
 
         Args:
             inside_hosts: None = as many as an audit has.
+            whole: send all of an audit's lone fragments, not a tenth of them, for which no NAT here has room.
             known: what else the audit knows of the gateway, as attributes of `natgauge.audits.kit.examiner.Examiner`.
         """
         self._examiner = examiner_of(behaviour, seed=seed, inside_hosts=inside_hosts, outside_hosts=outside_hosts)
-        # `make soak` has other seeds, and sends all of an audit's lone fragments: no NAT here has room for a tenth.
-        self._is_whole = seed != 1
+        self._is_whole = whole
         self.nat = self._examiner.network.ports
         self._began = self._examiner.network.now()
         self.know(**known)

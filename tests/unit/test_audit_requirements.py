@@ -279,16 +279,16 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
 @cache
 def audited(behaviour: Behaviour, seed: int) -> tuple[Any, ...]:
     """Examine a NAT for all requirements; time-outs only where they are not those of a NAT that behaves."""
-    return tuple(examined(behaviour, seed))
+    # `make soak` has other seeds.
+    return tuple(examined(behaviour, seed, whole=seed != 1))
 
 
-def examined(behaviour: Behaviour, seed: int = 1, asked: Collection[str] = KEYS) -> list[Any]:
-    """Examine a NAT for these requirements."""
-    audit = SimulatedAudit(behaviour, seed=seed)
+def examined(behaviour: Behaviour, seed: int = 1, asked: Collection[str] = KEYS, *, whole: bool = False) -> list[Any]:
+    """Examine a NAT for these requirements, `whole`: with all frames and idle times of an audit."""
+    audit = SimulatedAudit(behaviour, seed=seed, whole=whole)
     audit.told = behaviour == Behaviour() or len(asked) == 1
     if behaviour == Behaviour() or is_timed(behaviour):
-        # `make soak` has other seeds.
-        audit.watch_for(*asked, half=seed == 1 and behaviour != Behaviour())
+        audit.watch_for(*asked, half=not whole and behaviour != Behaviour())
     if behaviour != Behaviour() and not is_limited(behaviour):
         # A NAT without limits only takes long to fill.
         audit.know(mappings=64)
@@ -374,8 +374,8 @@ LIMITED: dict[str, tuple[Behaviour, set[str]]] = {
 def limited_audited(name: str) -> tuple[Any, ...]:
     """Examine such a NAT for what it meets, for what fills it, and in part for the rest; for all if need be."""
     behaviour, met = LIMITED[name]
-    # The ports of a narrow range are used up by one examination after the other.
-    if (behaviour, set()) in WRONG.values() or behaviour.port_range < 1000:
+    # The ports of an address are used up by one examination after the other.
+    if (behaviour, set()) in WRONG.values() or behaviour.addresses > 1:
         return audited(behaviour, 1)
     return in_part(list(LIMITED).index(name), behaviour, met | (FILLING if is_limited(behaviour) else set()))
 

@@ -337,6 +337,11 @@ def test_a_void_round_of_plain_forwarding_takes_its_share_alone() -> None:
     assert (figure.blocks, figure.ratio_to_forwarding) == (10, None)
 
 
+def test_of_no_value_at_all_there_is_no_interval() -> None:
+    """No round has both rates of a ratio."""
+    assert median_estimate([], 0.05) is None
+
+
 def test_too_few_blocks_decide_nothing() -> None:
     assert median_estimate([1.0] * 5, 0.05) is None
     ratios = PairedRatios(PLACES, ["up"])
