@@ -491,13 +491,13 @@ def test_each_gateway_has_its_share_of_the_time(world: World) -> None:
     """Of two gateways see the first test."""
 
     def limited(_lab: str) -> None:
-        if len(world.started) == 6:
+        if len(world.started) == 4:
             raise HostError("no further round")
 
     world.simulation.enters = limited
-    found = world.compare(names=[FIRST] * 5)
+    found = world.compare(names=[FIRST] * 3)
     assert found.result.rounds == 1
-    assert json.loads((found.folder / "plan.json").read_text())["most_seconds"] == 450 * 5
+    assert json.loads((found.folder / "plan.json").read_text())["most_seconds"] == 450 * 3
 
 
 def test_a_setting_of_the_whole_machine_may_differ_where_one_stands_at_a_time(
