@@ -14,7 +14,8 @@ from tests.absent import absent
 from tests.labs.external import external_nat
 from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine, unchanged
 from tests.labs.nat44 import variant, with_rules
-from tests.unit.test_audit_requirements import OUT_OF_SIGHT, WRONG, examined
+from tests.unit.simulated_audits import OUT_OF_SIGHT
+from tests.unit.test_audit_requirements import WRONG, examined
 
 import natgauge
 from natgauge.audits import audit, runner

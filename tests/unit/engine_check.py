@@ -67,7 +67,7 @@ def version() -> str:
 def check(text: str | bytes, how: str = "--check") -> tuple[int, str, str]:
     """Exit status, standard output and standard error of a check of one request."""
     octets = text if isinstance(text, bytes) else text.encode()
-    command = [built("natgauge-engine"), how]
+    command = [str(built("natgauge-engine")), how]
     done = subprocess.run(command, input=octets, capture_output=True, check=False, timeout=60)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 

@@ -108,29 +108,30 @@ class SimulatedAudit:
         if names:
             self.watch(*names, half=half)
 
-    def judge(self, *keys: str, every: bool = False) -> list[AuditedRequirement]:
+    def judge(self, *keys: str, every: bool = False, **keep: Any) -> list[AuditedRequirement]:
         """Examine it for these requirements: for UDP where it is one of their transports, otherwise for all of them.
 
         Args:
             every: for all transports in any case.
+            keep: what receives the frames of each verdict.
         """
         chosen = [one for one in requirements() if one.key in keys]
         assert {one.key for one in chosen} == {*keys}
         if not every:
             chosen = [replace(one, transports=("udp",)) if "udp" in one.transports else one for one in chosen]
-        return self._judged(chosen)
+        return self._judged(chosen, **keep)
 
     def judge_of(self, transport: Transport, *keys: str) -> list[AuditedRequirement]:
         """Examine it for these requirements, for one transport alone."""
         return self._judged([replace(one, transports=(transport,)) for one in requirements() if one.key in keys])
 
-    def _judged(self, chosen: Sequence[Any]) -> list[AuditedRequirement]:
+    def _judged(self, chosen: Sequence[Any], **keep: Any) -> list[AuditedRequirement]:
         with pytest.MonkeyPatch.context() as patch:
             if not self._is_whole:
                 patch.setattr(packets, "_LONE", 100)
             if not self.told:
                 patch.setattr(capture, "described", lambda _packet: "")
-            return list(examine(self._examiner, chosen))
+            return list(examine(self._examiner, chosen, **keep))
 
     def classes(self) -> Mapping[Transport, BehaviourClasses]:
         """Its classes of behaviour, by transport."""

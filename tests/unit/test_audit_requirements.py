@@ -283,17 +283,22 @@ def audited(behaviour: Behaviour, seed: int) -> tuple[Any, ...]:
     return tuple(examined(behaviour, seed, whole=seed != 1))
 
 
-def examined(behaviour: Behaviour, seed: int = 1, asked: Collection[str] = KEYS, *, whole: bool = False) -> list[Any]:
-    """Examine a NAT for these requirements, `whole`: with all frames and idle times of an audit."""
+def examined(
+    behaviour: Behaviour, seed: int = 1, asked: Collection[str] = KEYS, *, whole: bool = False, **keep: Any
+) -> list[Any]:
+    """Examine a NAT for these requirements; `keep` receives the frames of each verdict.
+
+    `whole`: with all frames and idle times of an audit.
+    """
     audit = SimulatedAudit(behaviour, seed=seed, whole=whole)
-    audit.told = behaviour == Behaviour() or len(asked) == 1
+    audit.told = behaviour == Behaviour() or len(asked) == 1 or bool(keep)
     if behaviour == Behaviour() or is_timed(behaviour):
         audit.watch_for(*asked, half=not whole and behaviour != Behaviour())
     if behaviour != Behaviour() and not is_limited(behaviour):
         # A NAT without limits only takes long to fill.
         audit.know(mappings=64)
         asked = [key for key in asked if key not in FILLING]
-    return audit.judge(*asked, every=True)
+    return audit.judge(*asked, every=True, **keep)
 
 
 @cache

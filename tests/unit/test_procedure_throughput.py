@@ -253,7 +253,7 @@ def test_a_rate_of_connections_is_never_higher_than_its_result_says(metric: str,
 )
 @settings(max_examples=20)
 def test_a_throughput_is_never_higher_than_its_result_says(truth: float, ring: int, seconds: float, way: str) -> None:
-    chosen = {"trial_seconds": seconds, "connection_rate": 1e5, "search": way}
+    chosen: dict[str, Any] = {"trial_seconds": seconds, "connection_rate": 1e5, "search": way}
     result = stored_alone("throughput", Gateway(forwards=truth, queue=ring), connections=20_000, **chosen)
     assert_no_higher_than_told(result, truth)
 

@@ -471,7 +471,7 @@ def test_short_trials_behind_a_queue_are_doubted(
     placement: Any, limit: float | None, connections: int, *, doubtful: bool
 ) -> None:
     gateway = Gateway(establishes=500_000, placement=placement)
-    given = {"connections": connections, "repeat": 2, "frame_timeout_seconds": limit}
+    given: dict[str, Any] = {"connections": connections, "repeat": 2, "frame_timeout_seconds": limit}
     found = stored_alone("connection-rate", gateway, **given)
     assert ("queues" in words(found)) is doubtful
 
