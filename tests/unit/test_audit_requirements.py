@@ -767,7 +767,10 @@ def losing(seed: int, share: float) -> Behaviour:
     return Behaviour(loses=lambda frame: Random(f"{seed} {frame}").random() < share)  # noqa: S311 - frames, no secrets
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, *(pytest.param(one, marks=pytest.mark.soak) for one in range(4, 11))])
+# Seen with 6: one lost frame made another class of filtering, and so a MUST that was failed.
+@pytest.mark.parametrize(
+    "seed", [1, 2, 6, *(pytest.param(one, marks=pytest.mark.soak) for one in (3, 4, 5, *range(7, 31)))]
+)
 def test_a_nat_that_loses_frames_at_random_fails_nothing(seed: int) -> None:
     found = examined(losing(seed, 0.07), seed)
     assert keys(found, "fails") == set()

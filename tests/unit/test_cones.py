@@ -28,11 +28,11 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "agreement": (1_430, "types of the engine's requests and results, their delays in words, and the process"),
     "analysis": (7_620, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
-    "audits": (24_720, "setups, the records, and the requirements; nothing that measures"),
+    "audits": (24_730, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (50_660, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_350, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (12_100, "the labs of this machine from outside; their registers"),
-    "cli": (83_260, "the edge: reaches everything"),
+    "cli": (83_270, "the edge: reaches everything"),
     "comparisons": (47_830, "measures several gateways, on the bench"),
     "doubts": (8_180, "conditions on what procedures measured, and on the parameters of records; no metric"),
     "gateways": (7_720, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
