@@ -552,6 +552,13 @@ def test_the_configuration_of_ssh_is_beside_the_plan(plan: Planned, tmp_path: Pa
     assert plan.kept["plan"]["lab"]["ssh_config"] == "hosts"
 
 
+def test_the_file_of_a_server_is_beside_the_plan(plan: Planned) -> None:
+    """It was looked for in the folder in which natgauge was started."""
+    asked = {"metric": "resolution-rate", "far_side": "mine.toml", "connection_rate": 1e5}
+    (fault,) = plan.faults(**{**ONE, "measure": [asked]}, series={}, traffic={"destination_ports": "53"})
+    assert f"{plan.folder / 'mine.toml'}: cannot be read" in fault
+
+
 def test_a_plan_for_another_machine_is_checked_as_if_this_were_it(tmp_path: Path, ran: Ran, golden: Golden) -> None:
     path = tmp_path / "x.toml"
     path.write_text(

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from natgauge.figure_text import number
 from natgauge.inputs.input import chosen
+from natgauge.inputs.types import FileText
 from natgauge.measurer import Ability
 from natgauge.metrics.loads import RESOLUTION_RATE
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
@@ -50,7 +51,11 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
     frame_timeout_seconds: float | None = field(default=ANSWER_SECONDS, metadata=ABOUT_FRAME_TIMEOUT)
     trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
     query: Query = chosen("aaaa", "record type of the DNS queries", label="DNS queries of type", group="traffic")
-    far_side: str = chosen(TESTER, "DNS server: tester, or a real server behind the device (knot, nsd)")
+    far_side: str = chosen(
+        TESTER,
+        "DNS server: tester, or a real server behind the device (knot, nsd)",
+        type=FileText("NAME|FILE", or_name=True),
+    )
     stateless: bool = chosen(False, "skip phase 1, for devices without connection tracking", group="traffic")
     aaaa_share: float = chosen(
         0.0, "DNS64: share of names that have an AAAA record of their own", "share", (0.0, 1.0), group="traffic"
