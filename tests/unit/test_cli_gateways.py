@@ -234,6 +234,19 @@ def test_a_broken_file_does_not_hide_the_other_gateways(
     golden(second)
 
 
+def test_a_chain_without_one_of_its_devices_is_what_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The list called the file of the device left out, which was never in it."""
+    (tmp_path / "gateways").mkdir()
+    chain = (FOLDER / "464xlat-tayga.toml").read_text().replace('name = "464xlat-tayga"', 'name = "mine"')
+    (tmp_path / "gateways" / "mine.toml").write_text(chain.replace('"tayga-clat"', '"./none.toml"'))
+    assert run(["gateways"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("natgauge: gateways/none.toml: cannot be read")
+    assert said.endswith("; mine.toml is left out of the list\n")
+
+
 def test_json_names_the_broken_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(printed(capsys, "--json")[0])["broken"] == []
     (tmp_path / "gateways").mkdir()

@@ -70,8 +70,9 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
     else:
         _print_list(recipes, {name for name, paths in available_paths.items() if len(paths) > 1}, verbose=verbose)
     # The list is incomplete, so the exit status is that of a broken recipe.
-    for number, error in enumerate(broken.values(), 1):
-        message = f"{error}; this file is left out of the list"
+    for number, (path, error) in enumerate(broken.items(), 1):
+        # The error may be that of another file, such as a device of a chain.
+        message = f"{error}; {path.name} is left out of the list"
         if number == len(broken):
             raise type(error)(message)
         say(f"natgauge: {message}", err=True)
