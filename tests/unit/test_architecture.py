@@ -155,6 +155,11 @@ MAY_IMPORT["entry"] = {"cli"}
 #: The public face hands names on from anywhere; nothing of natgauge may import it.
 FACE = ROOT / "__init__.py"
 
+#: Modules of natgauge that unit tests import beside its face.
+DOORS = {"natgauge.cli", "natgauge.errors"}
+#: Files of unit tests that import more: what they are about no command shows, or only vaguely.
+MOST_INSIDE = 62
+
 
 def module_of(path: Path) -> str:
     """The dotted name that a file is imported by."""
@@ -252,6 +257,19 @@ def test_the_plan_of_the_traffic_has_one_door() -> None:
     others = [path for path in FILES.values() if path.parent.name != "traffic"]
     assert len(inside) > 1
     assert [(str(path), name) for path in others for name in inside & imported(path)] == []
+
+
+def test_unit_tests_enter_at_the_front_door() -> None:
+    """What is behind it can be changed without them. Who writes a new one inside asks first which command shows it."""
+    tests = sorted(Path(__file__).parent.glob("test_*.py"))
+    inside = [path.name for path in tests if not all(map(_is_door, of_natgauge(path)))]
+    assert 0 < len(inside) <= MOST_INSIDE, inside
+
+
+def _is_door(name: str) -> bool:
+    """Whether this is what `import natgauge` offers, the command line, an error, or in one of these."""
+    face = {f"natgauge.{one}" for one in natgauge.__all__}
+    return name in face | DOORS or name.rpartition(".")[0] in DOORS
 
 
 def test_no_two_public_classes_share_a_name() -> None:

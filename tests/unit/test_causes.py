@@ -19,6 +19,7 @@ import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import arrivals, make_counts, make_outcome, make_trial
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.fake_measurer import FakeLab, Recorder, measurer
 from tests.unit.golden import Golden
 from tests.unit.made_settings import stored_alone
 from tests.unit.simulated import Gateway, reading
@@ -27,7 +28,6 @@ from tests.unit.test_explain import PORTS as PORTS_OF_TRIAL
 from tests.unit.test_explain import USED_UP as PORTS
 from tests.unit.test_host_limits import OPENED
 from tests.unit.test_host_limits import made as of_hosts
-from tests.unit.test_measurer import FakeLab, Recorder, measurer
 
 from natgauge import causes
 from natgauge.causes.cause import Cause, Kind, kinds, most_frequent, of_share

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import arrivals, change_trial, make_counts, make_outcome, make_trial
 from tests.unit.fake_engine import CLEAN, FakeEngine
+from tests.unit.fake_measurer import SETTINGS
 from tests.unit.golden import Golden
 from tests.unit.made_settings import settings_for
 from tests.unit.simulated import Gateway
 from tests.unit.simulated import reading as reading_of
 from tests.unit.simulated_subscribers import Mixed, engine_needs, profile
-from tests.unit.test_measurer import SETTINGS
 from tests.unit.test_measurer_trials import Played, measurer, phase2_of
 
 from natgauge.agreement.generated import Phase2Counts, StreamCounts, StreamTally

@@ -12,8 +12,8 @@ from tests import simulated_lab
 from tests.simulated_lab import Measured
 from tests.unit.counted import arrivals, change_counts, change_each, change_trial, make_port
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.fake_measurer import Recorder
 from tests.unit.simulated import LONG_STALL, Gateway
-from tests.unit.test_measurer import Recorder
 from tests.unit.test_measurer_trials import PLAN, measurer
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError

@@ -19,13 +19,13 @@ import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import arrivals, change_counts
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.fake_measurer import SETTINGS
 from tests.unit.golden import Golden
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway, reading
 from tests.unit.simulated_kinds import Policed
 from tests.unit.test_churn import all_came, lost_of
 from tests.unit.test_churn import made as churned
-from tests.unit.test_measurer import SETTINGS
 from tests.unit.test_measurer_trials import PLAN, measurer
 from tests.unit.test_procedure_cost import gateway, measured
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.fake_measurer import AROUND, SETTINGS, FakeLab, Recorder
 from tests.unit.golden import Golden
 from tests.unit.made_results import grouped
 from tests.unit.simulated import Gateway
-from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, Recorder
 from tests.unit.test_measurer_verbs import WIRE, check
 
 from natgauge.agreement.generated import TrialRequest

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.fake_measurer import SETTINGS
 from tests.unit.golden import Golden
-from tests.unit.test_measurer import SETTINGS
 from tests.unit.test_measurer_trials import PLAN, measurer
 from tests.unit.test_measurer_verbs import WIRE, check
 

@@ -303,12 +303,15 @@ def ending(machine: Machine) -> Iterator[int]:
     pid = int(started.stdout.readline())
     started.stdout.close()
     started.wait()
-    # Its first thread ends a moment after it has printed.
-    while "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]:
-        os.sched_yield()
-    yield pid
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+    try:
+        skip_unless_init_adopts(pid)
+        # Its first thread ends a moment after it has printed.
+        while "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]:
+            os.sched_yield()
+        yield pid
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_a_program_that_is_ending_is_waited_for(
@@ -316,7 +319,6 @@ def test_a_program_that_is_ending_is_waited_for(
 ) -> None:
     orphans.add(ending)
     machine.processes = [ending]
-    skip_unless_init_adopts(ending)
     assert not Path(f"/proc/{ending}/exe").exists()
     handle = os.pidfd_open(ending)
     try:
@@ -333,7 +335,6 @@ def test_what_does_not_end_is_told_after_all_else_was_undone(
 ) -> None:
     holder.kill()
     holder.join()
-    skip_unless_init_adopts(ending)
     machine.processes, machine.undying = [ending], True
     golden(ran(["lab", "clean"], status=4).err)
     assert not made_by(machine).exists()

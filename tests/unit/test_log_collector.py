@@ -20,9 +20,9 @@ import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_trial
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.fake_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 from tests.unit.golden import Golden
 from tests.unit.made_logs import START, entry, record
-from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 from tests.unit.test_verdicts import CLEAN
 from tests.unit.timed_slices import Engine
 

@@ -10,10 +10,8 @@ import pytest
 from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.fake_measurer import (
-    AROUND,
     OPENED,
     SETTINGS,
-    TRAFFIC,
     FakeLab,
     FakeTable,
     Guest,
@@ -23,15 +21,11 @@ from tests.unit.fake_measurer import (
     counted,
     counting_taken,
     measurer,
-    no_time,
     with_phase2,
 )
 from tests.unit.golden import Golden
 
 from natgauge.errors import BrokenError, HostError, UsageError
-
-#: Some other tests take these from here.
-__all__ = ["AROUND", "SETTINGS", "TRAFFIC", "FakeLab", "FakeTable", "Isolated", "Recorder", "measurer", "no_time"]
 
 
 def test_once_sends_exactly_one_frame_for_each_connection() -> None:
