@@ -48,14 +48,10 @@ class OutlastedError(TimeUpError):
 
 @dataclass(slots=True)
 class TimeBudget:
-    """The time of one measurement in seconds, None = no end; it runs from when this is made.
-
-    From the first trial on that does not fit into what is left, `refused` is true.
-    """
+    """The time of one measurement in seconds, None = no end; it runs from when this is made."""
 
     seconds: float | None = None
     clock: Callable[[], float] = time.monotonic
-    refused: bool = field(default=False, init=False)
     _began: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -78,7 +74,6 @@ class TimeBudget:
         if left is None:
             return
         needed = nominal_seconds(plan)
-        self.refused = self.refused or left <= 0 or needed > left
         if left <= 0:
             raise TimeUpError(f"the time of {self.seconds:g} s is used up")
         if needed > left:
