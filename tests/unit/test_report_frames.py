@@ -20,6 +20,8 @@ from tests.unit.made_results import kept_as
 
 from natgauge import Result
 from natgauge.cli import run
+from natgauge.errors import UsageError
+from natgauge.stored.frames import load
 
 NAMES = ["trials", "measurements", "series", "estimates"]
 
@@ -105,12 +107,21 @@ def test_the_files_that_are_written_are_named(folder: Path, tmp_path: Path, ran:
     assert printed == [str(where / f"{name}.parquet") for name in NAMES]
 
 
+def test_what_is_loaded_is_what_is_written(folder: Path, frames: Any) -> None:
+    loaded = load(folder)
+    assert [name for name in NAMES if not getattr(loaded, name).equals(getattr(frames, name))] == []
+    with pytest.raises(UsageError, match="nowhere"):
+        load(folder / "nowhere")
+
+
 def test_a_doubt_that_was_removed_is_missed(tmp_path: Path, ran: Ran) -> None:
     result = doubted(tmp_path / "x")
     assert written(result, tmp_path / "frames").trials.height == 1
     document = json.loads((result / "summary.json").read_text())
     (result / "summary.json").write_text(json.dumps({**document, "doubts": []}))
     assert "single repetition" in ran(["report", "--parquet", str(tmp_path / "frames"), str(result)], 2).err
+    with pytest.raises(UsageError, match="single repetition"):
+        load(result)
 
 
 def test_what_is_damaged_missing_or_not_to_be_written_is_one_line(

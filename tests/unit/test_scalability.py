@@ -20,6 +20,7 @@ from tests.unit.made_results import kept, made, searched
 from tests.unit.pages import tables_of, words_of
 
 from natgauge import Result
+from natgauge.analysis.scalability import derived_rows
 
 PREVIOUS = "median / previous median over "
 WORSE = "degradation over "
@@ -98,6 +99,18 @@ def test_a_series_over_sessions_gives_the_published_row_and_the_degradation(ran:
     assert values(f"{WORSE}sessions", said) == [
         None, *(100 * (medians[0] - median) / medians[0] for median in medians[1:])
     ]  # fmt: skip
+
+
+def test_derived_rows_have_a_value_or_the_doubt_that_keeps_it_away() -> None:
+    series = [sessions(8.0, 1, ring=512), sessions(6.0, 10, ring=512), sessions(3.0, 100, ring=1024)]
+    rows = {row.name: row for row in derived_rows(series)}
+    for name, unit, found in ((f"{PREVIOUS}sessions", "", 0.75), (f"{WORSE}sessions", "%", 25.0)):
+        (first, second, third), row = rows[name].comparisons, rows[name]
+        assert row.unit == unit
+        assert (first.value, first.doubt) == (None, "")
+        assert (second.value, second.doubt) == (found, "")
+        assert third.value is None
+        assert "ring" in third.doubt
 
 
 def test_more_hosts_with_as_many_sessions_are_a_series_of_their_own(
