@@ -191,12 +191,3 @@ def kept_trials(folder: Path, *trials: Mapping[str, Any]) -> Path:
     for trial in trials:
         store.add_trial({name: value for name, value in trial.items() if name != "trial"})
     return folder
-
-
-def with_trials(results: Path, *trials: Mapping[str, Any]) -> Path:
-    """The only results folder of a folder, with these trials as its first ones."""
-    (folder,) = results.iterdir()
-    store = Store(folder)
-    for one in trials:
-        store.add_trial(one)
-    return folder

@@ -36,9 +36,3 @@ def tables_of(page: str, name: str) -> list[list[list[str]]]:
         for label, table in every
         if html.unescape(label) == name
     ]
-
-
-def text_of(shown: str) -> str:
-    """What a reader sees, marks taken away."""
-    body = re.sub(r"<(style|script|svg)\b.*?</\1>", " ", shown, flags=re.DOTALL)
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())

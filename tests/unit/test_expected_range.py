@@ -69,6 +69,7 @@ DRIFTING = [
 
 def test_a_figure_drifts_that_a_guest_measured_of_its_own_speed_in_minutes(reported: Reported) -> None:
     every = evidence_of(reported(*(result for result, _ in DRIFTING), html=True))
+    assert every
     said = [[line for line in lines if line.startswith("Median of 3 repetitions")] for lines in every]
     assert ["; drift of a virtual machine 10 %." in line for (line,) in said] == [drifts for _, drifts in DRIFTING]
 

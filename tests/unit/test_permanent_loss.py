@@ -10,6 +10,7 @@ import pytest
 from tests import simulated_lab
 from tests.plans import CountsOfStream, OneTrial, PlanOfTrial
 from tests.unit.counted import change_counts
+from tests.unit.fake_engine import CLEAN
 from tests.unit.golden import Golden
 from tests.unit.made_settings import stored_alone
 from tests.unit.simulated import Gateway
@@ -97,9 +98,7 @@ class _Spoils(Gateway):
         return change_counts(counts, received=counts.received_frames - spoilt, **{self.form: spoilt})
 
 
-@pytest.mark.parametrize(
-    "form", ["untranslated", "mistranslated", "damaged", "fragments", "tagged", "untagged", "without_checksum"]
-)
+@pytest.mark.parametrize("form", sorted(CLEAN.keys() - {"duplicates", "reordered", "late", "skipped"} | {"untagged"}))
 def test_the_form_in_which_a_share_comes_back_at_every_rate_is_said(form: str, golden: Golden) -> None:
     """Fragments, frames with other tags and frames without a checksum were said to be lost."""
     gateway = _Spoils()

@@ -17,7 +17,7 @@ import pytest
 from tests.unit.conftest import Ran, Reported
 from tests.unit.golden import Golden
 from tests.unit.made_campaign import trial
-from tests.unit.made_results import kept, made, with_trials
+from tests.unit.made_results import kept, kept_trials, made
 from tests.unit.pages import unmarked
 
 from natgauge import Result
@@ -33,7 +33,9 @@ def stored(folder: Path, **parameters: object) -> Path:
     failed = trial("FAIL", reason=HOSTILE)
     plan = {**failed["plan"], "phase2": None}
     failed |= {"plan": plan, "result": {**failed["result"], "ports": {}}}
-    return with_trials(kept(folder, made([1000.0, 1001.0], parameters=parameters)), failed, trial())
+    results = kept(folder, made([1000.0, 1001.0], parameters=parameters))
+    (own,) = results.iterdir()
+    return kept_trials(own, failed, trial())
 
 
 @pytest.fixture(name="folder")

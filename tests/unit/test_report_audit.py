@@ -161,7 +161,7 @@ def test_audits_without_a_common_gateway_are_not_compared(tmp_path: Path, ran: R
         (tmp_path / name).mkdir()
         all_stored(tmp_path / name, *(record(gateway=gateway) for gateway in gateways))
     first, again, others = (str(tmp_path / name) for name in "abc")
-    assert "nothing changed" in ran(["diff", first, again]).out
+    assert "Behaviour of mine, other (audits): nothing changed" in ran(["diff", first, again]).out
     golden(ran(["diff", first, others], 2).err)
 
 

@@ -15,7 +15,7 @@ from tests.unit.conftest import Ran, Report
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import BASELINE, CONTROL, answered, compared, compared_by_rates, estimate, gateway
 from tests.unit.made_results import kept_as, made
-from tests.unit.pages import text_of, unmarked
+from tests.unit.pages import words_of, unmarked
 
 EACH = "in each direction"
 NOTED = compared(
@@ -309,7 +309,7 @@ def test_a_page_with_costs_and_rates_of_the_same_gateways_says_why_costs_are_fin
     """A reader asked which of both to believe."""
 
     def said(*records: Any) -> bool:
-        return "costs are finer" in text_of(page(*records))
+        return "costs are finer" in words_of(page(*records))
 
     rates = [made([rate] * 3, parameters={"gateway": name}) for name, rate in ((BASELINE, 1000.0), ("other", 900.0))]
     assert said(NOTED, *rates)
@@ -336,10 +336,10 @@ def test_the_head_says_which_figures_have_which_frames(
     """Seen: "64 octets, frames of 64, 594 and 1,518 octets", of which the first were those of costs."""
     record = compared(parameters={"frame_size": 64})
     result = made([1000.0], parameters={"frame_size": size, **({} if mix is None else {"frame_sizes": mix})})
-    assert f", {said}" in text_of(page(record, result))
+    assert f", {said}" in words_of(page(record, result))
     table = made([1000.0], metric="table-capacity", unit="connections", parameters={"frame_size": 64})
     named = "for frames per second without loss, 64 octets for connections held at once and costs,"
-    assert (named in text_of(page(record, result, table))) == (size != 64)
+    assert (named in words_of(page(record, result, table))) == (size != 64)
 
 
 def test_an_interval_within_the_limit_answers_the_question_though_its_verdict_is_undecided(
@@ -442,7 +442,7 @@ def test_the_page_of_a_comparison_has_sentences_table_figure_and_parameters(
 ) -> None:
     shown = unmarked(page(NOTED))
     golden(re.findall(r"<h2>([^<]+)</h2>", shown))
-    seen = text_of(shown)
+    seen = words_of(shown)
     table = [line for line in report(NOTED, asked=["--format", "markdown"]).splitlines() if line.startswith("| ")]
     assert len(table) == 8
     for line in table[2:]:
@@ -502,7 +502,7 @@ def rows_of(shown: str) -> list[list[list[str]]]:
     """The rows of the table of data of each figure of a page."""
     tables = re.findall(r'<details class="data">(.*?)</details>', shown, re.DOTALL)
     return [
-        [[text_of(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)] for row in table.split("<tr>")[2:]]
+        [[words_of(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)] for row in table.split("<tr>")[2:]]
         for table in tables
     ]
 
