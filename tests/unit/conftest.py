@@ -48,35 +48,31 @@ def ran(capsys: pytest.CaptureFixture[str]) -> Ran:
 
 
 @pytest.fixture
-def reported(ran: Ran, tmp_path: Path) -> Reported:
-    """Report records, each from a folder of its own, in this order; `words` are further ones of the command line."""
-    from tests.unit.made_results import kept  # noqa: PLC0415 - few tests need stored results
+def reported(report: Report, tmp_path: Path) -> Reported:
+    """Report records, each from a folder of its own, in this order."""
 
-    numbers = itertools.count()
-
-    def of(*records: Any, words: Sequence[str] = (), html: bool = False) -> Any:
-        place = tmp_path / f"reported-{next(numbers)}"
-        folders = [str(kept(place / str(at), record)) for at, record in enumerate(records)]
-        page = place / "page.html"
-        said = ran(["report", *folders, *(["--html", str(page)] if html else ["--format", "json"]), *words]).out
+    def of(*records: Any, html: bool = False) -> Any:
+        page = tmp_path / "reported.html"
+        said = report(*records, asked=["--html", str(page)] if html else ["--format", "json"])
         return page.read_text() if html else json.loads(said)
 
     return of
 
 
 @pytest.fixture
-def report(tmp_path: Path, ran: Ran, monkeypatch: pytest.MonkeyPatch) -> Report:
+def report(tmp_path: Path, ran: Ran) -> Report:
     """Keep records, each in a folder whose name has no date, and report them in lines of so many characters."""
     from tests.unit.made_results import kept_as  # noqa: PLC0415 - few tests need stored records
 
     folders = (tmp_path / f"run-{number}" for number in itertools.count())
 
     def of(*records: Any, asked: Sequence[str] = (), width: int = 1000) -> str:
-        monkeypatch.setenv("COLUMNS", str(width))
         folder = next(folders)
         for at, one in enumerate(records):
             kept_as(folder / f"{at:02}", one)
-        said: str = ran(["report", *asked, str(folder)]).out
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("COLUMNS", str(width))
+            said: str = ran(["report", *asked, str(folder)]).out
         return said
 
     return of

@@ -79,7 +79,8 @@ def texts_of(said: Any) -> list[str]:
 
 def conditions_of(page: str) -> list[str]:
     """The sentences of a page on different conditions, which stand with the answers."""
-    answered, _, below = page.partition('<section id="results">')
+    answered, found, below = page.partition('<section id="results">')
+    assert found
     assert "nder different conditions" not in below
     return [line for line in lines_of(answered) if "nder different conditions" in line]
 

@@ -55,6 +55,8 @@ def sessions(median: float, connections: int, **parameters: Any) -> Result:
 def bounds(name: str, said: Any) -> list[tuple[float | None, str]]:
     """The value of each result in a row of a report, and what it is a bound of."""
     rows = {row["row"]: row["cells"] for row in said["table"]["rows"]}
+    # A report leaves out a row without any value.
+    assert name in {row.name for row in derived_rows([])}
     cells = rows.get(name, [None] * len(said["table"]["columns"]))
     return [(cell["value"], cell["bound"]) if isinstance(cell, dict) else (cell, "") for cell in cells]
 
