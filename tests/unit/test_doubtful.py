@@ -103,7 +103,9 @@ def test_captions_of_a_page_and_of_files_say_what_the_doubts_of_marked_figures_s
     results = [rate(VALUES, "a", doubt("drift")), rate(VALUES, "b", doubt("queues", 0.02), later=10.0)]
     report(*results, asked=["--html", str(tmp_path / "page.html"), "--svg", str(tmp_path / "svg")])
     page = (tmp_path / "page.html").read_text()
-    (marks,) = set(re.findall(r"† may be another value: [^.]*\. \* a doubt about its interval: [^.]*\.", words_of(page)))
+    (marks,) = set(
+        re.findall(r"† may be another value: [^.]*\. \* a doubt about its interval: [^.]*\.", words_of(page))
+    )
     golden(marks)
     below = [words_of(each) for each in re.findall(r'<p class="quiet">(.*?)</p>', page, re.DOTALL)]
     assert [text.split()[0] for text in below if marks in text] == ["Bars", "Below", "Each"]

@@ -15,7 +15,7 @@ from tests.unit.conftest import Ran, Report
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import BASELINE, CONTROL, answered, compared, compared_by_rates, estimate, gateway
 from tests.unit.made_results import kept_as, made
-from tests.unit.pages import words_of, unmarked
+from tests.unit.pages import unmarked, words_of
 
 EACH = "in each direction"
 NOTED = compared(

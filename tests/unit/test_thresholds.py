@@ -139,6 +139,21 @@ def test_a_campaign_that_has_not_ended_meets_and_misses_nothing_in_any_view(
     assert 'failures="0" errors="0" skipped="1"' in (tmp_path / "tests.xml").read_text()
 
 
+@pytest.mark.parametrize("forwards", [1e6, 1e3])
+def test_a_measurement_that_its_user_ended_meets_and_misses_nothing(
+    forwards: float, gateways: Simulation, tmp_path: Path, ran: Ran
+) -> None:
+    def interrupted(_gateway: Gateway, period: int) -> None:
+        if period == 30:
+            raise KeyboardInterrupt
+
+    gateways.start = lambda _lab: Gateway(forwards=forwards, ages=interrupted)
+    rates = ["--throughput-rate", "1_000_000", "--connection-rate", "1_000_000"]
+    said = ran(words(tmp_path, "stability", "--hours", "0.03", "--repeat", "3", *rates, "--at-most", "50"), 5).out
+    assert "Cannot tell: stability of simulated at most 50 % (doubts: ended early)." in said
+    assert result_of(tmp_path)["median"] == (0 if forwards == 1e6 else 100)
+
+
 @pytest.mark.parametrize(
     ("values", "at_most", "ends"),
     [
