@@ -41,6 +41,7 @@ from natgauge.audits.kit.timers import (
     watch,
 )
 from natgauge.audits.requirements import NO_FLOWS, Requirement, port_rules, requirements, unknown
+from natgauge.audits.requirements import classes as class_rules
 from natgauge.audits.runner import examine
 from natgauge.records.audit import AuditedRequirement
 from natgauge.words import Side
@@ -581,3 +582,24 @@ def test_an_error_that_is_lost_is_sent_a_second_time(monkeypatch: pytest.MonkeyP
     one = judged(examiner, "RFC5508-REQ-6", kinds_of(ICMP_QUERY, ICMP_ERROR))
     assert lost
     assert one.verdict == "fails", one.measured
+
+
+#: What filtering seems to be at each look.
+LOOKS = {"i": "endpoint-independent", "a": "address-dependent"}
+
+
+@pytest.mark.parametrize(
+    ("looks", "verdict"),
+    [("iii", "meets"), ("iiaa", "fails"), ("iiai", "not seen"), ("iaii", "not seen"), ("aiaa", "not seen")],
+)
+def test_filtering_changed_where_two_looks_before_the_crowd_and_two_beside_it_show_that(
+    looks: str, verdict: str, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    """Seen: a frame that was lost at one look failed the MUST."""
+    kinds = iter(LOOKS[look] for look in looks)
+    monkeypatch.setattr(class_rules, "filtering", lambda _: next(kinds))
+    examiner = examiner_of(Behaviour())
+    examiner.mappings = 64
+    (one,) = examine(examiner, of("RFC4787-REQ-11"))
+    assert (one.verdict, list(kinds)) == (verdict, []), one.measured
+    golden(one.measured)
