@@ -292,7 +292,9 @@ def inside_of(recipe: Any) -> str | None:
     (snippet,) = (one for one in recipe["verbs"]["start"] if "NG_RECIPE_FOLDER" in one)
     edits = [edit.replace("\\", "") for edit in snippet.split(" -e ") if "NG_INITIATOR_NETWORK4" in edit]
     networks = ("192.168.1.0/24", "192.168.50.0/24", "192.168.1.51", "10.0.0.0/8")
-    return next((network for network in networks for edit in edits if network in edit), None)
+    found = next((network for network in networks for edit in edits if network in edit), None)
+    assert (found is None) == (not edits)
+    return found
 
 
 def test_the_inside_network_is_that_of_rules_that_translate_and_not_of_those_for_the_router(
