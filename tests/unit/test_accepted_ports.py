@@ -100,11 +100,11 @@ def seen(made: Callable[..., Any]) -> Callable[..., str]:
             texts |= {name: "?" for name in ("udp", "tcp", "icmp") if name.upper() in unknown[1]}
         for name, ports in recipe["limits"]["destination_ports"].items():
             ends = (one.partition("-") for one in ports.split(","))
-            pairs = sorted((int(first), int(last or first)) for first, _, last in ends)
+            (port, end), *others = [(int(first), int(last or first)) for first, _, last in ends]
             # A usual port comes first, also where it is in a range.
-            within = [one for one in pairs for first, last in pairs if (first, last) != one and first <= one[0] <= last]
-            whole = [one for one in pairs if one not in within]
-            texts[name] = ",".join(f"{first}-{last}" for first, last in whole)
+            is_within = port == end and any(first <= port <= last for first, last in others)
+            pairs = sorted(others if is_within else [(port, end), *others])
+            texts[name] = ",".join(f"{first}-{last}" for first, last in pairs)
         return " ".join(f"{name}:{texts[name]}" for name in ("udp", "tcp", "icmp") if name in texts)
 
     return of
