@@ -613,3 +613,14 @@ def test_filtering_changed_where_two_looks_before_the_crowd_and_two_beside_it_sh
     (one,) = examine(examiner, of("RFC4787-REQ-11"))
     assert (one.verdict, list(kinds)) == (verdict, []), one.measured
     golden(one.measured)
+
+
+def test_beside_a_crowd_without_mappings_nothing_is_looked_at_once_more(
+    monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    kinds = iter("iia")
+    monkeypatch.setattr(class_rules, "filtering", lambda _: LOOKS[next(kinds)])
+    monkeypatch.setattr(Crowd, "grow", lambda *_: None)
+    (one,) = examine(examiner_of(Behaviour()), of("RFC4787-REQ-11"))
+    assert (one.verdict, list(kinds)) == ("not seen", [])
+    golden(one.measured)
