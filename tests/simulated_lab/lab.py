@@ -146,7 +146,7 @@ class SimulatedLog:
             return str(len(self.text.encode()))
         if part := re.fullmatch(r'tail -c \+(\d+) "\$NG_WORK/\S+" \| head -c (\d+)', snippet):
             begin = int(part[1]) - 1
-            return self.text[begin : begin + int(part[2])]
+            return self.text.encode()[begin : begin + int(part[2])].decode(errors="replace")
         return None
 
 
@@ -184,7 +184,7 @@ class SimulatedDevice:
         self.log.file = LOGS[-1]() if LOGS else None
         if self.log.file is not None:
             self.machine.has_tester_files = True
-            self.environment = {"NG_WORK": str(self.log.file.parent)}
+            self.environment = {**self.environment, "NG_WORK": str(self.log.file.parent)}
 
     def run(
         self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0

@@ -30,8 +30,10 @@ def used(name: str) -> Iterator[None]:
     """This process has a lab of this name, and then none."""
     lock = locks.Lock(name)
     lock.take()
-    yield
-    lock.rest()
+    try:
+        yield
+    finally:
+        lock.rest()
 
 
 def left_behind(name: str, *, kept: bool = False) -> Path:

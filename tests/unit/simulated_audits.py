@@ -32,6 +32,8 @@ TIMED: Final = frozenset(one.key for one in requirements() if one.timers)
 OUT_OF_SIGHT: Final = frozenset({f"RFC{rfc}-{name}" for rfc, name, *_ in TABLE} | {"RFC7857-2.1-separate"})
 #: Those that need neither much room nor a wait.
 QUICK: Final = tuple(dict.fromkeys(one.key for one in requirements() if not one.timers and not one.strain))
+#: Kinds of UDP time-outs that nothing refreshes.
+UDP: Final = tuple(kind.name for kind in TIMERS if kind.transport == "udp" and kind.refresh is None)
 _RIGHT: Final = Behaviour()
 
 
@@ -98,6 +100,7 @@ class SimulatedAudit:
     def told_watch(self, *keys: str, wait: float, timeout: float | None = None) -> list[str]:
         """Measure the time-outs of these requirements, none = of all, as an audit does; what it says meanwhile."""
         said: list[str] = []
+        assert {*keys} <= {*KEYS}
         chosen = [one for one in requirements() if not keys or one.key in keys]
         audit._watch(self._examiner, chosen, wait, _Told(said), said.append, timeout=timeout)
         return said
@@ -123,6 +126,7 @@ class SimulatedAudit:
 
     def judge_of(self, transport: Transport, *keys: str) -> list[AuditedRequirement]:
         """Examine it for these requirements, for one transport alone."""
+        assert {*keys} <= {*KEYS}
         return self._judged([replace(one, transports=(transport,)) for one in requirements() if one.key in keys])
 
     def _judged(self, chosen: Sequence[Any], **keep: Any) -> list[AuditedRequirement]:

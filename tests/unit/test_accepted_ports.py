@@ -100,11 +100,11 @@ def seen(made: Callable[..., Any]) -> Callable[..., str]:
             texts |= {name: "?" for name in ("udp", "tcp", "icmp") if name.upper() in unknown[1]}
         for name, ports in recipe["limits"]["destination_ports"].items():
             ends = (one.partition("-") for one in ports.split(","))
-            pairs = sorted((int(first), int(last or first)) for first, _, last in ends)
+            (port, end), *others = [(int(first), int(last or first)) for first, _, last in ends]
             # A usual port comes first, also where it is in a range.
-            within = [one for one in pairs for first, last in pairs if (first, last) != one and first <= one[0] <= last]
-            whole = [one for one in pairs if one not in within]
-            texts[name] = ",".join(f"{first}-{last}" for first, last in whole)
+            is_within = port == end and any(first <= port <= last for first, last in others)
+            pairs = sorted(others if is_within else [(port, end), *others])
+            texts[name] = ",".join(f"{first}-{last}" for first, last in pairs)
         return " ".join(f"{name}:{texts[name]}" for name in ("udp", "tcp", "icmp") if name in texts)
 
     return of
@@ -292,7 +292,9 @@ def inside_of(recipe: Any) -> str | None:
     (snippet,) = (one for one in recipe["verbs"]["start"] if "NG_RECIPE_FOLDER" in one)
     edits = [edit.replace("\\", "") for edit in snippet.split(" -e ") if "NG_INITIATOR_NETWORK4" in edit]
     networks = ("192.168.1.0/24", "192.168.50.0/24", "192.168.1.51", "10.0.0.0/8")
-    return next((network for network in networks for edit in edits if network in edit), None)
+    found = next((network for network in networks for edit in edits if network in edit), None)
+    assert (found is None) == (not edits)
+    return found
 
 
 def test_the_inside_network_is_that_of_rules_that_translate_and_not_of_those_for_the_router(

@@ -63,6 +63,13 @@ def test_all_classes_are_named(  # noqa: PLR0917 - each class, and what hides it
         assert [one.hairpinning for one in classes.values()] == [hairpins, hairpins, None]
 
 
+@pytest.mark.parametrize(("hairpins", "filtered"), list(product(["internal source", "none"], DEPENDENCES[:2])))
+@pytest.mark.parametrize("seed", SEEDS)
+def test_hairpinning_is_named_where_frames_are_lost(hairpins: Any, filtered: Dependence, seed: int) -> None:
+    behaviour = Behaviour(filtering=filtered, hairpinning=hairpins, loses=LOSSY["some lost"])
+    assert named(SimulatedAudit(behaviour, seed=seed), "hairpinning") == [hairpins, hairpins, None]
+
+
 # An endpoint of mappings that serve all remote endpoints cannot be shared.
 @pytest.mark.parametrize(
     ("rule", "mapped", "losing"),

@@ -41,6 +41,7 @@ from natgauge.audits.kit.timers import (
     watch,
 )
 from natgauge.audits.requirements import NO_FLOWS, Requirement, port_rules, requirements, unknown
+from natgauge.audits.requirements import classes as class_rules
 from natgauge.audits.runner import examine
 from natgauge.records.audit import AuditedRequirement
 from natgauge.words import Side
@@ -581,3 +582,45 @@ def test_an_error_that_is_lost_is_sent_a_second_time(monkeypatch: pytest.MonkeyP
     one = judged(examiner, "RFC5508-REQ-6", kinds_of(ICMP_QUERY, ICMP_ERROR))
     assert lost
     assert one.verdict == "fails", one.measured
+
+
+#: What filtering seems to be at a look; at others nothing is seen.
+LOOKS = {"i": "endpoint-independent", "a": "address-dependent"}
+
+
+@pytest.mark.parametrize(
+    ("looks", "verdict"),
+    [
+        ("iii", "meets"),
+        ("iiaa", "fails"),
+        *((looks, "not seen") for looks in ("iiai", "iaii", "aiaa", "ii-", "iia-")),
+    ],
+)
+def test_filtering_changed_where_two_looks_before_the_crowd_and_two_beside_it_show_that(
+    looks: str, verdict: str, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    """Seen: a frame that was lost at one look failed the MUST."""
+    kinds = iter(looks)
+
+    def look(_: Examiner) -> str:
+        if (seen := next(kinds)) not in LOOKS:
+            raise NotSeenError("no frame came back")
+        return LOOKS[seen]
+
+    monkeypatch.setattr(class_rules, "filtering", look)
+    examiner = examiner_of(Behaviour())
+    examiner.mappings = 64
+    (one,) = examine(examiner, of("RFC4787-REQ-11"))
+    assert (one.verdict, list(kinds)) == (verdict, []), one.measured
+    golden(one.measured)
+
+
+def test_beside_a_crowd_without_mappings_nothing_is_looked_at_once_more(
+    monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    kinds = iter("iia")
+    monkeypatch.setattr(class_rules, "filtering", lambda _: LOOKS[next(kinds)])
+    monkeypatch.setattr(Crowd, "grow", lambda *_: None)
+    (one,) = examine(examiner_of(Behaviour()), of("RFC4787-REQ-11"))
+    assert (one.verdict, list(kinds)) == ("not seen", [])
+    golden(one.measured)

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from tests.unit.golden import Golden
-from tests.unit.simulated_audits import SimulatedAudit
+from tests.unit.simulated_audits import UDP, SimulatedAudit
 from tests.unit.simulated_nat import Behaviour, forgetful
 
 OUT, BOTH, SEVERAL = "UDP, one frame out", "UDP, one frame each way", "UDP, several frames each way"
-UDP = (OUT, BOTH, SEVERAL, "UDP to port 53, one frame each way")
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (2, 3))])

@@ -287,7 +287,8 @@ def test_formulas(plan: Planned) -> None:
         traffic={"connections": 100_000}, series={}, lab={},
         point=[{"name": f"p{at}", "hash_size": formula} for at, formula in enumerate(FORMULAS)],
     )  # fmt: skip
-    assert sorted(cell.device.hash_size for cell, _ in cells.values()) == sorted(FORMULAS.values())
+    sizes = {name.rpartition("-p")[2]: cell.device.hash_size for name, (cell, _) in cells.items()}
+    assert sizes == {str(at): value for at, value in enumerate(FORMULAS.values())}
 
 
 NO_FORMULAS = [
@@ -397,6 +398,9 @@ def test_what_is_no_formula_is_refused_in_one_line(plan: Planned) -> None:
             for value in (5e-324, 1e-310)
             for metric, name in RATES.items()
         ),
+        # The error begins with the name of its key, and with that of the metric.
+        {**CONNECTION_RATE, "measure": [{"metric": "subscribers", "subscriber": "nowhere.toml"}]},
+        {**CONNECTION_RATE, "gateways": ["linux-ipv4"], "measure": [{"metric": "table-capacity"}]},
     ],
 )
 def test_every_fault_is_one_line_with_its_keys_path(changed: dict[str, Any], plan: Planned, golden: Golden) -> None:

@@ -219,7 +219,7 @@ def test_the_time_ends_the_first_round_too_in_one_line_with_the_time_that_is_eno
         golden(str(ended.value))
     enough = float(str(ended.value).partition("--most-seconds ")[2].split()[0])
     began = CLOCK.monotonic()
-    found = natgauge.compare(*names, **{**CHOSEN, "most_seconds": enough}).result
+    found = natgauge.compare(*names, **{**asked, "most_seconds": enough}).result
     assert CLOCK.monotonic() - began <= enough + 1
     assert found.rounds >= 6
     assert all(each.low is not None for each in found.estimates)

@@ -23,7 +23,7 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.fake_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 from tests.unit.golden import Golden
 from tests.unit.made_logs import START, entry, record
-from tests.unit.test_verdicts import CLEAN
+from tests.unit.test_verdicts import CLEAN, lossy
 from tests.unit.timed_slices import Engine
 
 from natgauge.agreement.generated import ContestantCounts, TrialRequest, TrialResult
@@ -35,7 +35,7 @@ from natgauge.host.cpus import as_if
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.contract import CommandResult
-from natgauge.log_counts import LogCounts
+from natgauge.log_counts import LogCounts, LogError
 from natgauge.notes import Note
 from natgauge.paired.ratios import PairedRatios, Seat, Seating
 from natgauge.paired.rounds import RoundSums, VoidRounds, disturbance_notes
@@ -811,6 +811,12 @@ def test_trials_of_more_connections_than_are_compared_are_refused(
 
 def verdict(log: LogCounts, tolerance: float = 0.0, **others: Any) -> OneTrial:
     return judge(change_trial(CLEAN, log=log, placement="shared", **others), Limits(log_tolerance=tolerance))
+
+
+def test_lost_frames_fail_a_trial_whose_log_was_not_compared() -> None:
+    dropped = LogError("dropped", "tester")
+    outcome = judge(change_trial(CLEAN, log_error=dropped, placement="shared", phase1=lossy(10)), Limits())
+    assert (outcome.verdict, outcome.limited_by) == (Verdict.FAIL, "device")
 
 
 LACKING = LogCounts(connections=100_000, records=99_000, octets=12_000_000, lost=1000)

@@ -331,6 +331,27 @@ def test_gateways_that_are_compared_have_the_same_traffic(in_an_empty_folder: Pa
     assert "--destination-ports 443" in unlike[1].alone("up", "shared")
 
 
+@pytest.mark.usefixtures("in_an_empty_folder")
+def test_ports_of_a_recipe_make_the_number_of_connections() -> None:
+    """As where a user names ports."""
+    assert Bench(ask("subscribers", written("mine"), {}).cell).traffic.connections == 64_512
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "frame-size=512,connections=1000,udp-timeout=100",
+        "lab=wire,initiator_gateway=10.0.0.1,empty-command=empty a,table-of=b",
+        "lab=wire,initiator_gateway=2001:db8::1,empty_command=nft flush table ip a, ip b,sender_cores=1",
+    ],
+    ids=["written as options", "a comma before a word with a dash that is no setting", "colons and commas"],
+)
+def test_settings_of_a_gateway_may_have(settings: str, golden: Golden) -> None:
+    (_, one) = read_gateways(["nftables-nat44", f"nftables-nat44:{settings}"], {}, unlike=False)
+    cell = one.question.cell
+    golden([cell.traffic.frame_size, cell.traffic.connections, cell.device.named(), cell.kind_options])
+
+
 def test_slices_open_connections_in_one_order(golden: Golden) -> None:
     """Another order was accepted, and the engine's request had the permutation."""
     gateways = read_gateways(["nftables-nat44", "iptables-nat44"], {"order": "increasing"}, unlike=False)

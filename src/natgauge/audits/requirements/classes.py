@@ -103,7 +103,8 @@ def _examine_changes(examiner: Examiner) -> Finding:
     seen = examiner.once(mapping)
     if seen.alone not in (None, seen.kind):
         return False, f"mapping is {seen.alone}, and {seen.kind} while another flow has the same port"
-    # With the crowd there nothing is examined again, so what fails must have been seen twice: a frame may be lost.
+    # A lost frame can make another class. Beside the crowd nothing is examined again, so both classes are looked at
+    # twice.
     first = seen.kind, examiner.once(filtering)
     crowd = examiner.once(Crowd)
     # The hosts of the crowd are others, and may have another outside address.
@@ -113,7 +114,6 @@ def _examine_changes(examiner: Examiner) -> Finding:
     crowd.grow(examiner, MANY)
     try:
         after = mapping(examiner).kind, filtering(examiner)
-        again = after if after == before else (mapping(examiner).kind, filtering(examiner))
     except NotSeenError as error:
         raise NotSeenError(f"{words}; after {len(crowd.mapped)} more were opened {error}") from error
     if not crowd.mapped:
@@ -124,9 +124,13 @@ def _examine_changes(examiner: Examiner) -> Finding:
     if before == after:
         return True, f"{words}, also {more}"
     words += f", and {more} {' and '.join(after)}"
+    try:
+        again = mapping(examiner).kind, filtering(examiner)
+    except NotSeenError as error:
+        raise NotSeenError(f"{words}; looked at once more, {error}") from error
     if (before, after) != (first, again):
-        seen_else = f"{' and '.join(first)} before and {' and '.join(again)} afterwards"
-        raise NotSeenError(f"{words}; another time they were {seen_else}")
+        seen_else = f"they were {' and '.join(first)} before and {' and '.join(again)} after that"
+        raise NotSeenError(f"{words}; looked at once more, {seen_else}")
     return False, words
 
 
