@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from tests.plans import PlanOfTrial
 
 import natgauge
 from natgauge import labs
+from natgauge.agreement.generated import Progress
 from natgauge.cleaning import cleanup
 from natgauge.cli import run
 from natgauge.errors import UsageError
@@ -32,6 +32,7 @@ from natgauge.labs.netns.lab import NetnsLab
 from natgauge.records.store import Memory
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench
+from natgauge.trial.protocols import Silent
 from natgauge.trial.question import ask
 from natgauge.trials import Phase2Plan
 from natgauge.words import Verdict
@@ -137,24 +138,37 @@ ROUTES = {
 }
 
 
+class Flapping(Silent):
+    """Has the link outside be down for 50 ms while frames of phase 2 flow, once armed: a busy host begins late."""
+
+    def __init__(self, lab: NetnsLab) -> None:
+        self._lab, self.is_armed, self._flaps = lab, False, Thread(target=self._flap)
+
+    def running(self, progress: Progress) -> None:
+        if self.is_armed and progress.phase == "phase2":
+            self.is_armed = False
+            self._flaps.start()
+
+    def _flap(self) -> None:
+        device = self._lab.devices[0]
+        assert device.run(f"ip link set {device.outside} down; sleep 0.05; ip link set {device.outside} up").status == 0
+
+    def end(self) -> None:
+        assert not self.is_armed
+        self._flaps.join()
+
+
 def test_frames_lost_while_a_link_of_the_testers_own_was_down_are_not_held_against_the_device() -> None:
     question = ask("throughput", "linux-ipv4", {"lab_name": NAME, "placement": "isolated", "connections": 100})
     lab, kept = NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4", placement="isolated"), Memory()
-    bench = Bench(question.cell, lab=lab)
-
-    def flap() -> None:
-        time.sleep(1.0)
-        down = f"ip link set {lab.devices[0].outside} down; sleep 0.05; ip link set {lab.devices[0].outside} up"
-        assert lab.devices[0].run(down).status == 0
-
-    with bench:
+    flapping = Flapping(lab)
+    with Bench(question.cell, flapping, lab=lab) as bench:
         measurer = bench.ready(bench.plan(question.metric, {}), kept).measurer
         plan = PlanOfTrial(100, 1000.0, Phase2Plan(1000.0, 0.0, 2.0))
         passing(measurer, replace(plan, phase2=Phase2Plan(1000.0, 0.0, 0.2)))
-        other = Thread(target=flap)
-        other.start()
+        flapping.is_armed = True
         outcome = measurer.measure(plan)
-        other.join()
+        flapping.end()
     assert (outcome.verdict, outcome.limited_by, outcome.disturbed) == (Verdict.INVALID, "host", True), outcome.reason
     assert "the link of the Responder's port" in outcome.reason
 
