@@ -209,6 +209,7 @@ def test_the_machines_queues_are_recorded_set_and_restored(far: FarMachine) -> N
 
 def planned(far: FarMachine, gateway: str = NAT, **others: Any) -> Bench:
     """A bench of the device over there."""
+    await_room(LASTING)
     return Bench(ask("connection-rate", gateway, {**QUICK, **far.chosen, **others}).cell)
 
 
