@@ -19,6 +19,8 @@ from distributed.comm.core import connect
 from natgauge.spread import access
 
 _SECONDS = 1.0
+#: Longest time for an answer that must come: others may have all cores for that long.
+_PATIENCE_SECONDS = 30.0
 
 
 def remade(folder: Path, **changed: Any) -> None:
@@ -56,16 +58,16 @@ def answered(address: tuple[str, int]) -> list[str]:
         got.append("http")
     foreign = Security.temporary()
     for protocol, security in (("tcp", Security(require_encryption=False)), ("tls", foreign)):
-        if greeted(f"{protocol}://{host}:{port}", security):
+        if greeted(f"{protocol}://{host}:{port}", security, _SECONDS):
             got.append(protocol)
     return got
 
 
-def greeted(address: str, security: Security) -> bool:
+def greeted(address: str, security: Security, seconds: float = _PATIENCE_SECONDS) -> bool:
     """Whether the server at an address of Dask's form accepts such a client."""
 
     async def greet() -> dict[str, Any]:
-        comm: Any = await connect(address, timeout=_SECONDS, **security.get_connection_args("client"))
+        comm: Any = await connect(address, timeout=seconds, **security.get_connection_args("client"))
         try:
             await comm.write({"op": "identity", "reply": True})
             return dict(await comm.read())
@@ -73,5 +75,5 @@ def greeted(address: str, security: Security) -> bool:
             comm.abort()
 
     with suppress(OSError):
-        return "id" in asyncio.run(asyncio.wait_for(greet(), 2 * _SECONDS))
+        return "id" in asyncio.run(asyncio.wait_for(greet(), 2 * seconds))
     return False
