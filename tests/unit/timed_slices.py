@@ -7,12 +7,14 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.unit.engine_check import changed
 from tests.unit.fake_engine import CLEAN
+from tests.unit.fake_measurer import SETTINGS
 
 from natgauge.agreement.generated import ComparisonRequest, ComparisonResult
 from natgauge.comparisons import compare
@@ -21,7 +23,7 @@ from natgauge.errors import BrokenError
 from natgauge.tester.cable import CableLab
 from natgauge.trial import rounds
 from natgauge.trial.bench import Bench
-from natgauge.trial.requests import Requests, TrialConstants, pacing
+from natgauge.trial.requests import Requests, pacing
 
 #: ns a frame beyond the tester's own, by what an engine's contestant is called.
 COSTS = {
@@ -169,7 +171,8 @@ class _Measurer:
 
     def request(self, plan: Any) -> Any:
         bench, around = self._bench, self._bench.address_plan
-        constants = TrialConstants(
+        constants = replace(
+            SETTINGS,
             initiator_family=around.inside.family,
             responder_family=around.outside.family,
             translated=around.translated,
@@ -177,12 +180,6 @@ class _Measurer:
             sender_cpus=bench.lab.sender_cpus,
             watch_cpus=(),
             seed=bench.seed,
-            first_mark=1,
-            grace_seconds=0.1,
-            table_limit=None,
-            udp_timeout=None,
-            highest_phase1_rate=1e6,
-            highest_phase2_rate=1e6,
         )
         requests = Requests(constants, bench.traffic, bench.lab.initiator, bench.lab.responder)
         return requests.of(plan, self.number, pacing(plan, bench.lab.placement))
