@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names that natgauge lists to its users: metrics, gateways, kinds of labs, published tables."""
+"""What natgauge lists to its users: metrics, gateways with their recipes, kinds of labs, published tables."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ import json
 import re
 from contextlib import redirect_stdout
 from functools import cache
+from typing import Any
 
 from natgauge.cli import run
 
 
-@cache
-def said(*words: str) -> str:
-    """What a command line prints that changes nothing."""
-    with redirect_stdout(io.StringIO()) as printed:
+def printed(*words: str) -> str:
+    """What a command line prints."""
+    with redirect_stdout(io.StringIO()) as output:
         assert run(list(words)) == 0
-    return printed.getvalue()
+    return output.getvalue()
+
+
+#: The same of one that changes nothing and always prints the same.
+said = cache(printed)
 
 
 def metrics() -> list[str]:
@@ -32,6 +36,15 @@ def lab_kinds() -> list[str]:
 
 def gateways() -> list[str]:
     return [gateway["name"] for gateway in json.loads(said("gateways", "--json"))["gateways"]]
+
+
+def shown(gateway: str) -> Any:
+    """All that `natgauge gateways show` says of a gateway, whose file may be another one the next time."""
+    return json.loads(printed("gateways", "show", gateway, "--json"))
+
+
+#: The same of a gateway that comes with natgauge.
+recipe = cache(shown)
 
 
 def published() -> list[str]:

@@ -3,12 +3,8 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
-from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -49,10 +45,3 @@ def new(name: str, *words: str, text: str | None = None, file: str = "router.con
     if text is not None:
         Path(file).write_text(text)
     return run(["gateways", "new", name, "--from-nft", file, *(words or PORTS)])
-
-
-def shown(gateway: str) -> Any:
-    """All that `natgauge gateways show` says of it."""
-    with redirect_stdout(io.StringIO()) as output:
-        assert run(["gateways", "show", gateway, "--json"]) == 0
-    return json.loads(output.getvalue())

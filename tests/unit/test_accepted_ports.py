@@ -16,7 +16,8 @@ import pytest
 from tests.simulated_lab import NAT44, Measured, measure
 from tests.unit.conftest import Ran
 from tests.unit.golden import Golden
-from tests.unit.routers import have_nft, new, nft_prints, shown
+from tests.unit.listed import shown
+from tests.unit.routers import have_nft, new, nft_prints
 from tests.unit.simulated import Gateway
 
 from natgauge.cli import run

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import tempfile
 from collections.abc import Sequence
-from contextlib import redirect_stdout, suppress
-from functools import cache
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.simulated_lab import NAT44, simulated
 from tests.unit.counted import change_counts, change_trial, make_cpu, make_stall
+from tests.unit.listed import recipe
 from tests.unit.made_logs import START, entry, record
 from tests.unit.simulated import Gateway
 
 import natgauge
-from natgauge.cli import run
 from natgauge.errors import NatgaugeError
 
 #: What conntrack 1.4.7 prints with -E -e NEW -o timestamp.
@@ -37,12 +35,9 @@ ICMP = (
 )
 
 
-@cache
 def way(gateway: str, name: str) -> Any:
     """A way of logging of a recipe of natgauge."""
-    with redirect_stdout(io.StringIO()) as output:
-        assert run(["gateways", "show", gateway, "--json"]) == 0
-    return json.loads(output.getvalue())["logging"][name]
+    return recipe(gateway)["logging"][name]
 
 
 EVENTS = way("nftables-nat44", "conntrack-events")["record"]

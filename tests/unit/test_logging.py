@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,25 +14,17 @@ from tests.simulated_lab import NAT44, Measured, measure, simulated
 from tests.unit.conftest import Ran
 from tests.unit.counted import make_cpu, make_stall
 from tests.unit.golden import Golden
+from tests.unit.listed import recipe
 from tests.unit.made_logs import START, record
 from tests.unit.simulated import Gateway
 
 import natgauge
-from natgauge.cli import run
 from natgauge.errors import BrokenError, FaultError, UsageError
 
 #: Connections of a trial, and the rate up to which a gateway's log is whole.
 N, SLOW = 200, 1e5
 #: What a gateway logs of the records of its connections.
 Logs = Callable[[list[str], Any], Sequence[str | tuple[float, str]]]
-
-
-@cache
-def shown(gateway: str) -> Any:
-    """All that `natgauge gateways show` says of it."""
-    with redirect_stdout(io.StringIO()) as output:
-        assert run(["gateways", "show", gateway, "--json"]) == 0
-    return json.loads(output.getvalue())
 
 
 def way(record: str, name: str = "mine") -> str:
@@ -52,7 +41,7 @@ stop = "stop-log"
 @pytest.fixture
 def gateway(tmp_path: Path) -> Path:
     """A recipe that logs in two ways: whole records, and such without the outside address and port."""
-    pattern = shown("nftables-nat44")["logging"]["conntrack-events"]["record"]
+    pattern = recipe("nftables-nat44")["logging"]["conntrack-events"]["record"]
     inside = re.sub(r"\(\?P<outside(_port)?>", "(?:", pattern)
     (tmp_path / NAT44.name).write_text(NAT44.read_text() + way(pattern) + way(inside, "inside"))
     return tmp_path / NAT44.name
@@ -416,10 +405,10 @@ def test_each_remedy_of_a_search_with_too_many_connections_for_a_log_is_enough_b
 
 def test_every_linux_nat44_of_ours_has_the_ways_and_each_reads_its_records(ran: Ran) -> None:
     names = [one["name"] for one in json.loads(ran(["gateways", "--json"]).out)["gateways"] if one["kind"] == "nat44"]
-    of_linux = {name for name in names if "conntrack-log" in shown(name)["extends"]}
+    of_linux = {name for name in names if "conntrack-log" in recipe(name)["extends"]}
     assert of_linux >= {"nftables-nat44", "iptables-nat44", "nftables-strict-nat44", "cgn-port-blocks"}
     for name in of_linux:
-        assert {"conntrack-events", "nflog-ulogd", "nfct-ulogd", "nfct-syslog"} <= set(shown(name)["logging"])
+        assert {"conntrack-events", "nflog-ulogd", "nfct-ulogd", "nfct-syslog"} <= set(recipe(name)["logging"])
 
 
 def test_a_gateway_with_its_log_starts_it_last_and_stops_it_first(logging: Callable[..., Measured]) -> None:
@@ -430,7 +419,7 @@ def test_a_gateway_with_its_log_starts_it_last_and_stops_it_first(logging: Calla
     assert [word for word in commands if word in {"stop", "stop-log"}][-2:] == ["stop-log", "stop"]
     assert "check-log" in commands
     assert "start-log" not in logging(logging=None).commands
-    way = shown("nftables-nat44")["logging"]["nflog-ulogd"]
+    way = recipe("nftables-nat44")["logging"]["nflog-ulogd"]
     assert [process["name"] for process in way["process"]] == ["log"]
     assert "natgauge_log" in way["stop"]
     assert "ulogd2" in {need["package"] for need in way["needs"]}

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 import pytest
 from tests.unit.golden import Golden
-from tests.unit.routers import PORTS, have_nft, new, nft_prints, shown
+from tests.unit.listed import shown
+from tests.unit.routers import PORTS, have_nft, new, nft_prints
 
 from natgauge.cli import run
 

@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import redirect_stdout
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-
-from natgauge.cli import run
+from tests.unit import listed
 
 #: All that `natgauge gateways show --json` says of a recipe.
 Recipe: TypeAlias = Mapping[str, Any]
@@ -77,12 +72,9 @@ large-receive-offload: off [fixed]
 CALLED = '#!/bin/sh\necho "${0##*/} $*" >> "$NG_WORK/calls"\n'
 
 
-@cache
 def load(name: str) -> Recipe:
-    with redirect_stdout(io.StringIO()) as shown:
-        assert run(["gateways", "show", name, "--json"]) == 0
-    recipe: Recipe = json.loads(shown.getvalue())
-    return recipe
+    found: Recipe = listed.recipe(name)
+    return found
 
 
 class Place:
