@@ -22,7 +22,7 @@ import psutil
 import natgauge
 from benchmarks import machine
 from benchmarks.command import day, heading, is_root, options, write
-from natgauge.churn import MOST_DEVIATION, Churn
+from natgauge.readings import MOST_DEVIATION, Churn
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask

@@ -18,9 +18,9 @@ from typing import Any, Final
 from benchmarks import machine
 from benchmarks.command import day, heading, is_root, options, write
 from natgauge.errors import BrokenError
-from natgauge.host.limits import memory_octets
+from natgauge.host.capabilities import memory_octets
 from natgauge.records.store import Memory
-from natgauge.tester.highest import HighestRates
+from natgauge.tester.own_rates import HighestRates
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.trials import TrialPlan

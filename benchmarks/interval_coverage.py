@@ -19,12 +19,11 @@ from typing import Final
 
 from benchmarks import machine
 from natgauge.comparisons.by_slices import BySlices
-from natgauge.comparisons.estimates import judge
+from natgauge.comparisons.method import judge
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.procedures.cost import ALPHA
-from natgauge.statistics.interim import alpha_spent, rounds_before
-from natgauge.statistics.interval import MedianEstimate
-from natgauge.statistics.rounds import estimate_over_rounds
+from natgauge.statistics.rounds import alpha_spent, estimate_over_rounds, rounds_before
+from natgauge.statistics.summary import MedianEstimate
 
 #: Standard errors of a simulated share that pass for chance.
 _ERRORS: Final = 3.0

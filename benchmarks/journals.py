@@ -23,10 +23,10 @@ from tests.unit.campaigning import PLAN, Benches, Dies, Killed, Recorded, Simula
 
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.inputs.question import Cell
-from natgauge.measurements.prepared import Prepared
+from natgauge.measurements.measure import Prepared
+from natgauge.trial.controls import Observer
 from natgauge.trial.lab_measurer import Recorder
 from natgauge.trial.planned import Planned
-from natgauge.trial.protocols import Observer
 
 _SERIES: Final = "connections = [1000, 2000]"
 #: With two gateways and two metrics, 100 measurements.

@@ -18,10 +18,10 @@ from typing import Any, Final, get_args
 from benchmarks import machine
 from benchmarks.command import day, heading, options, write
 from natgauge.campaigns import journal
-from natgauge.campaigns.status import CampaignStatus, status
+from natgauge.campaigns.state import CampaignStatus, status
 from natgauge.errors import UsageError
 from natgauge.published import like
-from natgauge.published.load import Size, names, needs, plan_command, plan_file, table
+from natgauge.published.model import Size, names, needs, plan_command, plan_file, table
 from natgauge.records.store import CAMPAIGN
 from natgauge.reports import text
 from natgauge.stored import find_results

@@ -21,10 +21,10 @@ from benchmarks.floor import compile_bpf
 from benchmarks.place import INITIATOR, RESPONDER, TESTER, Place
 from natgauge.errors import NatgaugeError
 from natgauge.labs.contract import Port
-from natgauge.statistics.order_statistics import median_estimate
 from natgauge.statistics.rounds import estimate_over_rounds
+from natgauge.statistics.summary import median_estimate
 from natgauge.tester.cable import FrameKind
-from natgauge.tester.selftest import SLICE_FRAMES, FloorPair, FloorTester
+from natgauge.tester.own_rates import SLICE_FRAMES, FloorPair, FloorTester
 from natgauge.words import Quantity
 
 ALPHA: Final = 0.05

@@ -27,11 +27,10 @@ from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.netns.lab import GRACE_SECONDS
 from natgauge.paired.ratios import work_of_block
 from natgauge.paired.slices import LEAD_FRAMES
-from natgauge.statistics.interval import MedianEstimate
-from natgauge.statistics.order_statistics import median_estimate
 from natgauge.statistics.rounds import LEAST_ROUNDS, estimate_over_rounds
+from natgauge.statistics.summary import MedianEstimate, median_estimate
 from natgauge.tester.cable import CableLab, FrameKind
-from natgauge.tester.selftest import SLICE_FRAMES, FloorTester
+from natgauge.tester.own_rates import SLICE_FRAMES, FloorTester
 from natgauge.trial.rounds import TimedFrames, fault_of, over_cable
 
 ALPHA: Final = 0.05

@@ -20,9 +20,9 @@ from typing import Final, get_args
 from natgauge.agreement.process import compare
 from natgauge.errors import NatgaugeError
 from natgauge.ethernet import IP_HEADER, LEAST_OCTETS
-from natgauge.statistics.order_statistics import median_estimate
+from natgauge.statistics.summary import median_estimate
 from natgauge.tester.cable import CableLab, FrameKind
-from natgauge.tester.selftest import FloorTester
+from natgauge.tester.own_rates import FloorTester
 from natgauge.words import FAMILIES, QUANTITIES, Transport
 
 #: A round of few blocks: it is the loads that differ, not the blocks of one.

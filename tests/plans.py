@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from natgauge import Result
 from natgauge.agreement.generated import StreamCounts
-from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.results import Measurement
 from natgauge.trials import Trial, TrialPlan
 
 #: One elementary test: connections, the rate of phase 1, phase 2, and what else is asked of it.

@@ -79,7 +79,7 @@ def module(folder: Path) -> str:
         input_file_type=InputFileType.JsonSchema,
         output_model_type=DataModelType.PydanticV2BaseModel,
         target_python_version=PythonVersion.PY_311,
-        base_class="natgauge.agreement.part.AgreementPart",
+        base_class="natgauge.agreement.stream.AgreementPart",
         skip_root_model=True,
         collapse_root_models=True,
         enum_field_as_literal=LiteralType.All,

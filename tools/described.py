@@ -17,12 +17,10 @@ from tools import described_doubts
 from natgauge import procedures
 from natgauge.audits.request import AuditOptions, device_inputs, lab_inputs, traffic_inputs
 from natgauge.comparisons import request
-from natgauge.inputs.checks import spoken
-from natgauge.inputs.input import Input, inputs_of
+from natgauge.inputs.input import Flag, Input, inputs_of, spoken
 from natgauge.inputs.question import DeviceOptions, LabOptions, TrafficOptions
-from natgauge.inputs.types import Flag
-from natgauge.known_doubts import DECLARED
 from natgauge.labs import kinds
+from natgauge.notes import DECLARED
 from natgauge.records.parameters import INPUTS
 from natgauge.setup.cell import inputs_of_part, place_inputs
 

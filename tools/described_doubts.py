@@ -11,7 +11,7 @@ from typing import Final
 
 from natgauge.doubts import doubts
 from natgauge.doubts.doubt import Doubt
-from natgauge.known_doubts import KnownDoubt
+from natgauge.notes import KnownDoubt
 
 #: The page with the table of doubts.
 PAGE: Final = Path(__file__).parents[1] / "records" / "doubts.md"

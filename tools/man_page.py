@@ -16,7 +16,7 @@ import cloup
 
 from natgauge import cli
 from natgauge.cli import measure
-from natgauge.cli.exit_statuses import EXIT_STATUSES
+from natgauge.cli.say import EXIT_STATUSES
 from natgauge.host.programs import VARIABLE
 
 #: Letters that roff takes for something else (groff_char(7)).

@@ -17,9 +17,8 @@ from mkdocs.structure.files import File, Files
 
 from natgauge.gateways import recipe as recipes
 from natgauge.gateways.support import last_run, run_in_words
-from natgauge.published import load, printed
-from natgauge.published.load import plan_text
-from natgauge.published.model import Table
+from natgauge.published import model, printed
+from natgauge.published.model import Table, plan_text
 
 ROOT: Final = Path(__file__).parents[1]
 #: Folders of pages, with the patterns of their Markdown.
@@ -56,8 +55,8 @@ def generated() -> dict[str, str]:
         recipe = recipes.load(paths[0])
         made[f"gateways/{name}.md"] = _gateway(recipe)
         gateways.append((f"[{name}]({name}.md)", recipe.kind, recipe.title, run_in_words(last_run(recipe))))
-    for name in load.names():
-        table = load.table(name)
+    for name in model.names():
+        table = model.table(name)
         made[f"published/{name}.md"] = _published(table)
         tables.append((f"[{name}]({name}.md)", table.place, table.title, _plan(table)))
     made["gateways/README.md"] = "# Gateways\n\n" + _table([("Name", "Kind", "Title", "Tried"), *gateways])

@@ -9,14 +9,14 @@ from typing import Final, Literal
 
 from benchmarks.random_gateways.drawn import Drawn
 from natgauge import procedures
-from natgauge.analysis.between_runs import expected_range
+from natgauge.analysis.contrast import expected_range
 from natgauge.errors import NatgaugeError
-from natgauge.measurements.making import make
+from natgauge.measurements.record import make
 from natgauge.procedures.kit.procedure import make_settings
-from natgauge.procedures.kit.search.rate_search import SearchSettings
+from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
-from natgauge.reports import doubtful
+from natgauge.reports import main_figure
 from natgauge.reports.text import verdict
 
 #: What a first line can claim of the truth; "doubtful" and "no result" claim nothing.
@@ -89,7 +89,7 @@ def _claim(drawn: Drawn, result: Result, error: float) -> Claim:
     A bound from below is no surer than the error of the search, the larger of what was found and asked for.
     """
     line = verdict(result, brief=True).splitlines()[0]
-    stated = doubtful.stated(result)
+    stated = main_figure.statement_of(result)
     if stated.doubtful:
         return Claim(drawn, "doubtful", 0.0, float("inf"), line)
     if not stated.is_median:

@@ -24,7 +24,7 @@ from benchmarks.second_opinion.gateway import COUNT, EMPTY, Gateway
 from benchmarks.second_opinion.search import Range, Trial, highest
 from benchmarks.second_opinion.siitperf import Forwarding, Opening, Siitperf
 from natgauge.agreement.generated import StreamCounts
-from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.procedures.kit.results import Attempt, Measurement
 from natgauge.words import Verdict
 
 #: Duration of phase 2, in seconds.

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from natgauge.measurements.measure import measure
     from natgauge.records.measurement import Result
     from natgauge.tester.doctor import examine as doctor
-    from natgauge.tester.selftest import SelfTest
-    from natgauge.tester.selftest import run_selftest as selftest
+    from natgauge.tester.own_rates import SelfTest
+    from natgauge.tester.own_rates import run_selftest as selftest
     from natgauge.version import VERSION as __version__  # noqa: N811 - the name that Python gives it
 
 __all__ = [
@@ -41,13 +41,13 @@ _LAZY: Final = {
     "Audited": ("natgauge.audits.audit", "Audited"),
     "Compared": ("natgauge.comparisons.compare", "Compared"),
     "Result": ("natgauge.records.measurement", "Result"),
-    "SelfTest": ("natgauge.tester.selftest", "SelfTest"),
+    "SelfTest": ("natgauge.tester.own_rates", "SelfTest"),
     "__version__": ("natgauge.version", "VERSION"),
     "audit": ("natgauge.audits.audit", "audit"),
     "compare": ("natgauge.comparisons.compare", "compare"),
     "doctor": ("natgauge.tester.doctor", "examine"),
     "measure": ("natgauge.measurements.measure", "measure"),
-    "selftest": ("natgauge.tester.selftest", "run_selftest"),
+    "selftest": ("natgauge.tester.own_rates", "run_selftest"),
 }
 
 

@@ -16,23 +16,26 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Final
 
-from natgauge import foreign
+from natgauge import file_access
 from natgauge.errors import UsageError, shortened
-from natgauge.gateways.accepted_ports import AcceptedPorts, accepted_ports, inside_network
-from natgauge.gateways.named_networks import networks_in, without_words
 from natgauge.gateways.recipe import FILE_IN_FOLDER, LONGEST_NAME, LONGEST_TITLE, NAME
-from natgauge.gateways.rule_names import (
+from natgauge.gateways.rule_sets import (
     DEFINED,
     INSIDE4,
     NETWORK,
     OUTSIDE4,
     SED,
+    AcceptedPorts,
+    accepted_ports,
     edit,
+    inside_network,
     interfaces,
     is_in,
+    networks_in,
     other_interfaces,
     other_networks,
     selecting,
+    without_words,
 )
 from natgauge.gateways.toml_layers import NAMED_FILE
 from natgauge.labs.common.addresses import OUTSIDE
@@ -41,7 +44,7 @@ from natgauge.words import listed
 
 #: The rule set's file next to the recipe.
 RULES: Final = "rules.nft"
-_FILE: Final = foreign.FileKind("--from-nft", "name a rule set's file", 1 << 20)
+_FILE: Final = file_access.FileKind("--from-nft", "name a rule set's file", 1 << 20)
 _TRANSLATES: Final = re.compile(r"\b(?:masquerade|snat)\b")
 #: What a rule translates to, a name that stands for it, a range of addresses, and one of ports.
 _TARGET: Final = re.compile(r"\bsnat\s+(?:ip\s+)?to\s+([^\s;]+)")
@@ -130,7 +133,7 @@ class NewRecipe:
         except FileExistsError:
             is_made = False
             with suppress(UsageError):
-                is_made = foreign.read_octets(file, _FILE).startswith(_MADE_BY)
+                is_made = file_access.read_octets(file, _FILE).startswith(_MADE_BY)
             remedy = f", or first remove it: rm {shlex.quote(str(file))}" if is_made else ""
             raise UsageError(f"{file}: is there already; choose another name{remedy}", at="name") from None
         except OSError as error:
@@ -167,7 +170,7 @@ def from_nft(name: str, source: Path, names: Mapping[str, str], made_by: str, *,
             f'name: "{name}": use 1 to {LONGEST_NAME} of a-z, 0-9 and "-", with a letter or digit at both ends',
             at="name",
         )
-    rules = foreign.read_text(source, _FILE)
+    rules = file_access.read_text(source, _FILE)
     if beside and not NAMED_FILE.fullmatch(source.name):
         raise UsageError(
             f"{source}: its name has characters that no recipe can name; rename it, or leave --beside out",

@@ -1,16 +1,86 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notes on a result as data: a word from a closed set for programs, a text for people.
+"""Notes on a result as data: a word from a closed set for programs, a text for people; properties of each doubt.
 
-Code compares words. The text may be reworded at any time, and nothing reads it. `natgauge.doubts` declares the doubts.
+Code compares words. The text may be reworded at any time, and nothing reads it.
+
+`natgauge.doubts` declares each doubt in one entry, with the condition on the facts of a measurement. A record is read
+without what measured it, so `DECLARED` has a copy of the entries without their conditions, for programs that store,
+compare or show results.
 """
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import Any, ClassVar, Final, Literal, get_args
 
 from natgauge.doubt_words import DoubtWord
-from natgauge.known_doubts import Grade, known_doubts
+
+#: The file with the copy, made of the entries by `python -m tools.described`.
+DECLARED: Final = "known_doubts.toml"
+
+#: What a doubt can change: the answer; the interval of the figure; nothing, but a reader must know it.
+Grade = Literal["answer", "interval", "information"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownDoubt:
+    """The properties of a doubt that do not depend on a measurement.
+
+    Attributes:
+        plainly: what happened, as the end of a sentence for readers of a paper, who do not know the word.
+        grade: what the doubt can change, unless a note has a grade of its own.
+        remedy: what to do about the doubt where it could change the answer; empty = its text says it.
+        share: direction in which a rate may be wrong by the share that is the note's value. "too high": the device
+            surely does rate / (1 + share). "too low": the tester took this share of the device's time, and the device
+            does rate / (1 - share) without it. Empty = the value is no such share.
+        leaves: end of a rate that stays certain where the doubt could change the answer: "at least" this rate, or "at
+            most"; "bounds" where two bounds already express the doubt. Empty = the doubt leaves no end certain.
+        limit: what limited instead of the rate of the device, for the line "Bottleneck"; empty = the doubt names none.
+        shows_text: whether tables print the text even if the doubt could not change the answer: the text has a fact on
+            the device that the figure lacks.
+        quotes: whether the text may quote an error or an option, which say what to do: papers have only the word.
+        cause_of: word of the doubt whose text names this one as a cause, wherever a result has both; empty = none does.
+        told_by: words of doubts whose texts say this one, too, wherever these count trials (`Note.count` above 1).
+    """
+
+    word: str
+    plainly: str = ""
+    grade: Grade = "interval"
+    remedy: str = ""
+    share: Literal["", "too high", "too low"] = ""
+    leaves: Literal["", "at least", "at most", "bounds"] = ""
+    limit: str = ""
+    has_cause: bool = False
+    hides: bool = False
+    shows_text: bool = False
+    quotes: bool = False
+    cause_of: str = ""
+    told_by: tuple[str, ...] = ()
+
+
+@cache
+def known_doubts() -> Mapping[str, KnownDoubt]:
+    """Every doubt by its word, in the order of the entries."""
+    stored = tomllib.loads(resources.files(__package__).joinpath(DECLARED).read_text(encoding="utf-8"))
+    return {
+        word: KnownDoubt(word=word, **{**properties, "told_by": tuple(properties.get("told_by", ()))})
+        for word, properties in stored.items()
+    }
+
+
+def known(word: str) -> KnownDoubt:
+    """The properties of a doubt; of a word that is no doubt, those of one that changes nothing."""
+    return known_doubts().get(word) or KnownDoubt(word=word, grade="information")
+
+
+def words_of(having: Callable[[KnownDoubt], bool]) -> frozenset[str]:
+    """Return the words of the doubts that have a property."""
+    return frozenset(word for word, doubt in known_doubts().items() if having(doubt))
+
 
 #: Subjects of a note that is no reason for doubt.
 SubjectWord = Literal[

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from natgauge.figure_text import in_percent
-from natgauge.known_doubts import Grade
-from natgauge.notes import Note
+from natgauge.notes import Grade, Note
 
 #: Share of the offered frames from which foreign frames are a doubt: a tenth of the usual error of a search (1 %).
 DOUBTED_SHARE: Final = 0.001

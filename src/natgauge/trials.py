@@ -10,11 +10,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 from natgauge.causes.cause import Cause
-from natgauge.churn import Churn
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
-from natgauge.readings import NO_READINGS, Readings
+from natgauge.readings import NO_READINGS, Churn, Readings
 from natgauge.words import Close, LimitedBy, Order, Placement, Query, ReadingOrder, Verdict
 
 if TYPE_CHECKING:

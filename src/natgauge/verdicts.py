@@ -18,10 +18,8 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from natgauge.agreement.generated import Cpu, StreamCounts
-from natgauge.causes.cause import Cause
-from natgauge.causes.counters import facts_of
-from natgauge.causes.hops import TrialHops
-from natgauge.causes.of_trial import TableState, cause_of
+from natgauge.causes.cause import Cause, facts_of
+from natgauge.causes.hops import TableState, TrialHops, cause_of
 from natgauge.figure_text import in_percent, with_noun
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in

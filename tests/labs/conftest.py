@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tests.labs.moments import Moments
 
-from natgauge.host.cpus import idlest_core
+from natgauge.host.machine import idlest_core
 from natgauge.labs.netns import lab as netns_lab
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.procedures.kit.search import rate_search
-from natgauge.tester.highest import HighestRates
+from natgauge.procedures.kit import rate_search
+from natgauge.tester.own_rates import HighestRates
 from natgauge.trial import bench, forwarding
 
 HERE = Path(__file__).parent

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import pytest
 
-from natgauge.labs.common import marks, namespaces
+from natgauge.labs.common import namespaces
 from natgauge.labs.common.links import End, VethCable, make, prepare_namespace
 from natgauge.labs.common.locks import RUN
 
@@ -135,7 +135,7 @@ def _take(lock: IO[str]) -> None:
 def _make_namespace(netns: str) -> None:
     """Make a namespace that is somebody else's: `natgauge lab clean`, also in another process, leaves it alone."""
     namespaces.create(netns)
-    marks.remove(netns)
+    namespaces.remove_mark(netns)
     namespaces.inside(netns, lambda: prepare_namespace(forwards=False))
 
 

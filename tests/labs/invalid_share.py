@@ -29,7 +29,7 @@ import natgauge
 from natgauge.errors import NatgaugeError
 from natgauge.procedures.frame_loss import COARSEST_STEP, shares_of
 from natgauge.records.measurement import Result
-from natgauge.records.reading import read_lines
+from natgauge.records.record import read_lines
 from natgauge.records.store import TRIAL_SCHEMA
 from natgauge.words import Verdict
 

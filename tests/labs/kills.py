@@ -29,14 +29,14 @@ from typing import Any, Final
 import click
 from tests.labs.program import begins, command_line, small_plan
 
+from natgauge import cleaning
 from natgauge.campaigns.journal import entries
-from natgauge.campaigns.status import status
-from natgauge.cleaning import cleanup
+from natgauge.campaigns.state import status
 from natgauge.errors import NatgaugeError
 from natgauge.labs.common import namespaces
 from natgauge.records.store import JOURNAL
-from natgauge.spread.resources import Offer
-from natgauge.tester.highest import cable_name
+from natgauge.spread.worker import Offer
+from natgauge.tester.own_rates import cable_name
 
 NAME: Final = "kills"
 PLAN: Final = small_plan("kills", NAME, ["nftables-nat44", "linux-ipv4"], 2_000)
@@ -349,8 +349,8 @@ def _differences(own: list[dict[str, Any]], trials: list[dict[str, Any]]) -> Ite
 def clean() -> None:
     """Undo what killed sessions left: their labs, and the cables of those that looked up the tester's own rate."""
     own = {NAME, *(Offer(name="", cores=(core,), labs=(), machine_wide=False).lab_name(NAME) for core in range(1024))}
-    left = {one.name for one in cleanup.status() if one.state == "left behind"}
-    cleanup.clean({name for name in left if name in own or name.startswith(CABLES)})
+    left = {one.name for one in cleaning.status() if one.state == "left behind"}
+    cleaning.clean({name for name in left if name in own or name.startswith(CABLES)})
 
 
 def main() -> int:

@@ -29,8 +29,8 @@ from natgauge.errors import BrokenError
 from natgauge.labs.common.namespaces import inside
 from natgauge.labs.common.processes import end_processes
 from natgauge.labs.common.shell import last_words
-from natgauge.labs.vm.qemu import PROGRAM
-from natgauge.labs.vm.user_files import ArchivedFile, archive
+from natgauge.labs.vm.image import ArchivedFile, archive
+from natgauge.labs.vm.lab import PROGRAM
 
 HERE = Path(__file__).parent
 #: The kernel's package is unpacked here once.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import click
 
-from natgauge.host.cpus import usable_cpus
+from natgauge.host.machine import usable_cpus
 
 
 def command_line(arguments: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.procedure import make_settings
-from natgauge.tester.highest import HighestRates
+from natgauge.tester.own_rates import HighestRates
 from natgauge.trial import bench
 
 #: A rate in frames/s that any device of these tests reaches on a busy host, too: a search that may go no higher ends at

@@ -18,10 +18,10 @@ from tests.unit.simulated_audits import OUT_OF_SIGHT
 from tests.unit.test_audit_requirements import WRONG, examined
 
 import natgauge
-from natgauge.audits import audit, runner
+from natgauge.audits import audit
 from natgauge.audits.audit import Audited
-from natgauge.audits.kit import crowd, errors, examiner
-from natgauge.audits.kit.capture import pcapng
+from natgauge.audits.kit import crowd, datagrams, examiner
+from natgauge.audits.kit.network import pcapng
 from natgauge.audits.kit.timers import TIMERS
 from natgauge.audits.request import LONG_WAIT_SECONDS
 from natgauge.audits.requirements import icmp, requirements
@@ -44,7 +44,7 @@ def verdicts(done: Audited) -> dict[tuple[str, str], str]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lab on one host delivers a frame at once or never, so that an audit need not wait long for a dropped frame."""
-    for module in (examiner, crowd, errors, icmp):
+    for module in (examiner, crowd, datagrams, icmp):
         monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.3)
 
 
@@ -56,7 +56,7 @@ def only(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         chosen = [one for one in requirements() if one.key in keys]
         assert {one.key for one in chosen} == {*keys}
         monkeypatch.setattr(audit, "requirements", lambda: chosen)
-        monkeypatch.setattr(audit, "classes", runner.classes if classes else lambda _examiner: {})
+        monkeypatch.setattr(audit, "classes", audit.classes if classes else lambda _examiner: {})
 
     return look_at
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.labs.program import own
 
-from natgauge.audits.kit.network import Missed
-from natgauge.audits.kit.sockets import PacketSockets
+from natgauge.audits.kit.network import Missed, PacketSockets
 from natgauge.tester.cable import CableLab
 
 #: More frames than a queue has room for.

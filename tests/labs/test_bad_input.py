@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from natgauge.cleaning import cleanup
+from natgauge import cleaning
 from natgauge.cli import run
 from natgauge.host import programs
 from natgauge.labs.common import namespaces
@@ -33,7 +33,7 @@ def nothing_left() -> Iterator[None]:
     """No test leaves a namespace or a lab of ours behind."""
     yield
     assert [name for name in namespaces.names() if name.startswith(f"ng-{LAB}-")] == []
-    assert LAB not in [lab.name for lab in cleanup.status()]
+    assert LAB not in [lab.name for lab in cleaning.status()]
 
 
 def engine(text: str | bytes) -> tuple[int, str, str]:

@@ -17,9 +17,8 @@ from tests.labs.trying import decided, passing
 from tests.plans import PlanOfTrial
 
 import natgauge
-from natgauge import labs
+from natgauge import cleaning, labs
 from natgauge.agreement.generated import Progress
-from natgauge.cleaning import cleanup
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.gateways.gateway import Gateway
@@ -30,9 +29,9 @@ from natgauge.labs.common import namespaces
 from natgauge.labs.contract import Device
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.records.store import Memory
-from natgauge.tester.highest import HighestRates
+from natgauge.tester.own_rates import HighestRates
 from natgauge.trial.bench import Bench
-from natgauge.trial.protocols import Silent
+from natgauge.trial.controls import Silent
 from natgauge.trial.question import ask
 from natgauge.trials import Phase2Plan
 from natgauge.words import Verdict
@@ -49,8 +48,8 @@ LIMIT = Path("/proc/sys/net/netfilter/nf_conntrack_max")
 def nothing_left() -> Iterator[None]:
     """Nothing of ours is left."""
     yield
-    if any(lab.name == NAME for lab in cleanup.status()):
-        cleanup.take_down(NAME)
+    if any(lab.name == NAME for lab in cleaning.status()):
+        cleaning.take_down(NAME)
     assert [name for name in namespaces.names() if name.startswith(f"ng-{NAME}-")] == []
 
 

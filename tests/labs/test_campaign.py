@@ -15,12 +15,12 @@ from tests.labs.kills import Killed, clean, faults
 from tests.labs.moments import Moments
 from tests.labs.program import command_line, small_plan
 
+from natgauge import cleaning
 from natgauge.campaigns.journal import entries
-from natgauge.campaigns.status import status
-from natgauge.cleaning import cleanup
+from natgauge.campaigns.state import status
 from natgauge.labs.common import locks, namespaces
 from natgauge.records.store import JOURNAL
-from natgauge.spread.resources import core_groups
+from natgauge.spread.worker import core_groups
 from natgauge.stored.find_results import read_summary
 
 NAME = "e2e-campaign"
@@ -73,8 +73,8 @@ def test_killed_at_random_moments_each_repetition_counts_once(kills: int, tmp_pa
         left = [path.name for path in locks.RUN.glob("*/*") if {*path.stem.split("-")} & pids]
         assert left == [], f"{moments.told}: {(tmp_path / 'log').read_text()}"
     finally:
-        if any(lab.name == NAME for lab in cleanup.status()):
-            cleanup.take_down(NAME)
+        if any(lab.name == NAME for lab in cleaning.status()):
+            cleaning.take_down(NAME)
     found = status(tmp_path / "out")
     assert not found.runs
     assert [(one.done, one.left, one.broken) for one in found.measurements] == [(2, 0, "")] * 2 * len(devices)

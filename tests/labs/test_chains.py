@@ -18,8 +18,7 @@ from tests.labs.last_runs import playable, record
 from tests.labs.test_gateways import traces
 from tests.labs.wire import Tap
 
-from natgauge.gateways.chain import Chain
-from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.gateway import Chain, Gateway
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.recipe import Recipe, available, load
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE

@@ -11,8 +11,8 @@ from tests.labs.program import own
 from tests.labs.trying import decided, passing
 from tests.plans import OneTrial, PlanOfTrial
 
-from natgauge.churn import Churn
 from natgauge.labs.netns.lab import NetnsLab
+from natgauge.readings import Churn
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask

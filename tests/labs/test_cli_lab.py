@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from natgauge.cleaning import cleanup
+from natgauge import cleaning
 from natgauge.cli import run
 from natgauge.labs.common import namespaces
 
@@ -21,8 +21,8 @@ NAME = "e2e-cli"
 def taken_down() -> Iterator[None]:
     """Whatever a test leaves of its lab goes."""
     yield
-    if any(lab.name == NAME for lab in cleanup.status()):
-        cleanup.take_down(NAME)
+    if any(lab.name == NAME for lab in cleaning.status()):
+        cleaning.take_down(NAME)
 
 
 def ours() -> list[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from natgauge.causes.counters import counters, facts_of
-from natgauge.labs.common.network_counters import FILES, counters_of
+from natgauge.causes.cause import counters, facts_of
+from natgauge.labs.common.links import FILES, counters_of
 
 #: Groups of /proc/net/snmp and netstat, the columns of softnet_stat, and those of stat/nf_conntrack.
 KERNELS = re.compile(r"(Ip|Icmp|Tcp|Udp)[A-Z]\w*|(softnet|conntrack) \w+")

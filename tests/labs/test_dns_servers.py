@@ -19,7 +19,7 @@ from natgauge.embedding import PREFIX_LENGTHS, embedded
 from natgauge.errors import BrokenError
 from natgauge.gateways.far_side import ADDRESS4
 from natgauge.gateways.toml_layers import BUILT_IN
-from natgauge.host.cpus import usable_cpus
+from natgauge.host.machine import usable_cpus
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from natgauge.errors import HostError
-from natgauge.host import ethtool
-from natgauge.host.tuning.recorded import settings_of
+from natgauge.host import network_ports
+from natgauge.host.recorded import settings_of
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.links import prepare_namespace
 
@@ -39,12 +39,12 @@ def ports() -> Iterator[None]:
         namespaces.delete([NETNS])
 
 
-def read(port: str, part: ethtool.Part) -> dict[str, str] | None:
-    return namespaces.inside(NETNS, lambda: ethtool.read(port, part))
+def read(port: str, part: network_ports.Part) -> dict[str, str] | None:
+    return namespaces.inside(NETNS, lambda: network_ports.read(port, part))
 
 
-def write(port: str, part: ethtool.Part, **values: str) -> None:
-    namespaces.inside(NETNS, lambda: ethtool.write(port, part, values))
+def write(port: str, part: network_ports.Part, **values: str) -> None:
+    namespaces.inside(NETNS, lambda: network_ports.write(port, part, values))
 
 
 def shown(port: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -73,7 +73,7 @@ def test_queues_are_those_that_ethtool_shows_and_what_is_set_is_shown_there() ->
 @pytest.mark.usefixtures("ports")
 def test_offloads_are_those_that_ethtool_shows_and_what_is_set_is_shown_there() -> None:
     other = {"rxvlan": "rx-vlan-offload", "lro": "large-receive-offload"}
-    lines = {name: other.get(name, name) for name in ethtool.OFFLOADS}
+    lines = {name: other.get(name, name) for name in network_ports.OFFLOADS}
     output = inside("ethtool", "-k", VETH)
     expected = {name: re.findall(rf"^{line}: (.*)$", output, re.MULTILINE)[0] for name, line in lines.items()}
     assert read(VETH, "offloads") == expected
@@ -86,7 +86,7 @@ def test_offloads_are_those_that_ethtool_shows_and_what_is_set_is_shown_there() 
 @pytest.mark.calm
 @pytest.mark.usefixtures("ports")
 def test_what_a_driver_lacks_is_absent_and_cannot_be_set() -> None:
-    lacking: tuple[ethtool.Part, ...] = ("coalescing", "pause", "eee", "hash")
+    lacking: tuple[network_ports.Part, ...] = ("coalescing", "pause", "eee", "hash")
     for part in lacking:
         assert read(VETH, part) is None, part
     for part, name in (("pause", "rx"), ("eee", "eee"), ("coalescing", "adaptive-rx")):

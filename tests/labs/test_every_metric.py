@@ -15,8 +15,8 @@ from tests.labs.rough import SLOW_RATES, decided, settings_of
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
-from natgauge.measurements.making import make
-from natgauge.measurements.prepared import parameters_of
+from natgauge.measurements.measure import parameters_of
+from natgauge.measurements.record import make
 from natgauge.procedures import procedures
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench

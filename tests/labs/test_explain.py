@@ -14,7 +14,7 @@ from tests.labs.program import own
 from tests.plans import PlanOfTrial
 
 from natgauge.cli import run
-from natgauge.host.cpus import usable_cpus
+from natgauge.host.machine import usable_cpus
 from natgauge.records.store import Store
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask

@@ -15,7 +15,7 @@ from tests.labs.rough import settings_of, slow_tester
 import natgauge
 from natgauge.errors import BrokenError
 from natgauge.labs.contract import Device
-from natgauge.records.reading import read_lines
+from natgauge.records.record import read_lines
 from natgauge.records.store import TRIAL_SCHEMA
 
 pytestmark = [

@@ -28,15 +28,15 @@ from tests.labs.trying import decided, passing
 from tests.plans import PlanOfTrial
 
 import natgauge
+from natgauge import cleaning
 from natgauge.agreement.generated import Progress
-from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError
 from natgauge.gateways import far_side
-from natgauge.host.cpus import usable_cpus
+from natgauge.host.machine import usable_cpus
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.locks import directory_of
-from natgauge.procedures.kit.events import Event
+from natgauge.procedures.kit.runner import Event
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trials import Phase2Plan
@@ -261,7 +261,7 @@ def test_nothing_is_left_of_a_killed_measurement(tmp_path: Path) -> None:
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    cleanup.clean({NAME})
+    cleaning.clean({NAME})
     assert not namespaces.exists(f"ng-{NAME}-tester")
     assert not directory_of(NAME).exists()
     assert not any(map(runs, servers))

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from natgauge.tester.cable import CableLab, FrameKind
-from natgauge.tester.highest import cable_name
-from natgauge.tester.selftest import FloorTester
+from natgauge.tester.own_rates import FloorTester, cable_name
 from natgauge.words import Quantity
 
 pytestmark = pytest.mark.alone

@@ -11,9 +11,9 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from tests.labs.program import own
 
-from natgauge.cleaning.cleanup import has_ended
+from natgauge.cleaning import has_ended
 from natgauge.labs.common import namespaces
-from natgauge.labs.common.frame_processes import frame_processes
+from natgauge.labs.common.device import frame_processes
 
 NAME = own("e2e-frames")
 NETNS = f"{namespaces.PREFIX}{NAME}"

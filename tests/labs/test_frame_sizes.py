@@ -13,7 +13,7 @@ import pytest
 from tests.labs.trying import passing
 from tests.plans import PlanOfTrial
 
-from natgauge.cleaning import cleanup
+from natgauge import cleaning
 from natgauge.records.store import Memory, plain
 from natgauge.setup.setup import keep_lab
 from natgauge.trial.bench import Bench
@@ -43,7 +43,7 @@ def gateway(request: pytest.FixtureRequest) -> Iterator[str]:
     try:
         yield request.param
     finally:
-        cleanup.take_down(lab.name)
+        cleaning.take_down(lab.name)
 
 
 @pytest.mark.parametrize(

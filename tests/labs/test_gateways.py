@@ -20,7 +20,7 @@ from natgauge.errors import BrokenError
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.recipe import Recipe, load
-from natgauge.host.cpus import usable_cpus
+from natgauge.host.machine import usable_cpus
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.addresses import INSIDE, MAPPED, NAT64_PREFIX, OUTSIDE

@@ -15,8 +15,8 @@ from tests.labs.trying import passing
 from tests.plans import PlanOfTrial
 
 from natgauge.agreement.generated import StreamCounts, TrialResult
-from natgauge.host.cpus import usable_cpus
-from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.host.machine import usable_cpus
+from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from natgauge.errors import HostError
-from natgauge.host.tuning import tuner
-from natgauge.host.tuning.contract import TunedMachine
-from natgauge.host.tuning.knobs import IrqAffinity, Queues
+from natgauge.host import tuner
+from natgauge.host.knobs import IrqAffinity, Queues, TunedMachine
 
 #: It is one of the machine's own interfaces, which tests of labs count.
 with_a_port = pytest.mark.alone
@@ -22,9 +21,9 @@ PORT = "ng-tune-a"
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from natgauge.host.tuning import tuner
-from natgauge.host.tuning.contract import TunedMachine
-from natgauge.host.tuning.knobs import Queues
+from natgauge.host import tuner
+from natgauge.host.knobs import TunedMachine
+from natgauge.host.knobs import Queues
 
 set_port = TunedMachine.set_port
 def killed(self, *arguments):

@@ -14,7 +14,7 @@ from tests.plans import PlanOfTrial
 from tests.unit.counted import arrivals
 
 from natgauge.records.store import Memory
-from natgauge.tester.highest import HighestRates
+from natgauge.tester.own_rates import HighestRates
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.question import ask

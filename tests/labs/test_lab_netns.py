@@ -23,17 +23,17 @@ from tests.labs.datagrams import Datagram, checksum
 from tests.labs.known_costs.devices import BUSY_SOURCE, program
 from tests.plans import PlanOfTrial
 
-from natgauge.cleaning import cleanup
+from natgauge import cleaning
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities, programs
-from natgauge.host.cpus import online_cpus, usable_cpus
-from natgauge.labs.common import links, locks, marks, namespaces
+from natgauge.host.machine import online_cpus, usable_cpus
+from natgauge.labs.common import links, locks, namespaces
 from natgauge.labs.common.port_options import BootCommand
 from natgauge.labs.common.undoing import Gone
 from natgauge.labs.contract import Port
 from natgauge.labs.netns.lab import FRONT, NetnsLab
 from natgauge.labs.wire.lab import WireLab
-from natgauge.procedures.kit.result.device_figures import imbalance
+from natgauge.procedures.kit.results import imbalance
 from natgauge.records.store import Memory
 from natgauge.tester.cable import CableLab
 from natgauge.trial.bench import Bench
@@ -83,7 +83,7 @@ def _run(lab: NetnsLab, snippet: str) -> str:
 
 def test_only_the_namespaces_of_the_plan_are_made(lab: NetnsLab) -> None:
     assert [name for name in namespaces.names() if "ngtest" in name] == [f"ng-{NAME}-gateway", f"ng-{NAME}-tester"]
-    (status,) = [found for found in cleanup.status() if found.name == NAME]
+    (status,) = [found for found in cleaning.status() if found.name == NAME]
     assert (status.state, status.pid) == ("in use", os.getpid())
     assert sorted(status.namespaces) == [f"ng-{NAME}-gateway", f"ng-{NAME}-tester"]
     assert lab.initiator.netns == lab.responder.netns == f"ng-{NAME}-tester"
@@ -318,7 +318,7 @@ def user() -> Iterator[subprocess.Popen[str]]:
     process.kill()
     process.wait()
     process.stdout.close()
-    cleanup.clean({NAME})
+    cleaning.clean({NAME})
 
 
 @alone
@@ -329,7 +329,7 @@ def test_what_a_signal_leaves(user: subprocess.Popen[str], number: signal.Signal
     assert limit.read_text() == "400000\n"
     user.send_signal(number)
     user.wait()
-    done = cleanup.clean({NAME})
+    done = cleaning.clean({NAME})
     assert bool(done) is (number == signal.SIGKILL)
     assert not _runs(daemon)
     assert int(limit.read_text()) < 400_000
@@ -348,7 +348,7 @@ def test_a_kill_at_any_moment_can_be_cleaned(milliseconds: int) -> None:
     process.kill()
     process.wait()
     # A process that it was starting holds the lab's lock until it runs a program of its own.
-    while not cleanup.clean({NAME}):
+    while not cleaning.clean({NAME}):
         time.sleep(0.01)
 
 
@@ -358,13 +358,13 @@ def test_what_no_lab_has_goes_by_its_mark_and_not_by_its_name() -> None:
     try:
         namespaces.create(marked)
         # A kill in the middle leaves the mark, and an ordinary file where the name belongs.
-        marks.write(half_made, marks.cookie())
+        namespaces.write_mark(half_made, namespaces.cookie())
         namespaces.path_of(half_made).touch()
         present = (marked, theirs, half_made)
         lines: list[str] = []
-        cleanup.carry_out(cleanup._of_ownerless(present, Gone()), lines.append)
+        cleaning.carry_out(cleaning._of_ownerless(present, Gone()), lines.append)
         assert sorted(lines) == [f"deleted namespace {half_made}", f"deleted namespace {marked}"]
-        (stray,) = cleanup.find_strays(present)
+        (stray,) = cleaning.find_strays(present)
         assert (stray.name, stray.processes, stray.why) == (theirs, (), "")
         with pytest.raises(BrokenError, match="natgauge did not make it"):
             namespaces.delete([theirs])
@@ -380,7 +380,7 @@ def test_a_namespace_that_only_has_the_name_of_a_deleted_one_is_left() -> None:
     for command in ("delete", "add"):
         subprocess.run(["ip", "netns", command, name], check=True)
     try:
-        assert f"left namespace {name}: it is not the one that natgauge made" in cleanup.take_down(NAME)
+        assert f"left namespace {name}: it is not the one that natgauge made" in cleaning.take_down(NAME)
         assert namespaces.exists(name)
     finally:
         subprocess.run(["ip", "netns", "delete", name], check=True)

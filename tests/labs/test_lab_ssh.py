@@ -26,19 +26,19 @@ from tests.labs.trying import passing
 from tests.plans import PlanOfTrial
 
 import natgauge
+from natgauge import cleaning
 from natgauge.agreement.generated import Progress
-from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.host.tuning import recorded
+from natgauge.host import recorded
 from natgauge.labs import kinds, ssh
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.links import MTU
 from natgauge.labs.contract import Lab, LabNeeds
 from natgauge.labs.ssh import remote
-from natgauge.labs.ssh.openssh import Connection, SshHost
+from natgauge.labs.ssh.remote import Connection, SshHost
 from natgauge.procedures import procedures
-from natgauge.procedures.kit.events import Event
-from natgauge.records.reading import read_lines
+from natgauge.procedures.kit.runner import Event
+from natgauge.records.record import read_lines
 from natgauge.records.store import TRIAL_SCHEMA, Memory
 from natgauge.trial import controls
 from natgauge.trial.bench import Bench
@@ -93,9 +93,9 @@ def lab_on(far: FarMachine, need: LabNeeds = NEED, **others: Any) -> Lab:
     return lab
 
 
-def own_labs() -> list[cleanup.LabStatus]:
+def own_labs() -> list[cleaning.LabStatus]:
     """Others may stand beside them."""
-    return [lab for lab in cleanup.status() if lab.name in LABS]
+    return [lab for lab in cleaning.status() if lab.name in LABS]
 
 
 def trials_of(folder: Path) -> list[dict[str, Any]]:
@@ -347,7 +347,7 @@ def test_nothing_is_left_after_a_kill_at_any_moment(kills: int, far: FarMachine,
         time.sleep(moments.uniform(0.3, 5.0))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        cleanup.clean(set(LABS))
+        cleaning.clean(set(LABS))
         assert far.left() == []
         assert own_labs() == []
     found = subprocess.run(["pgrep", "-f", str(far.folder / "config")], check=False, capture_output=True, text=True)

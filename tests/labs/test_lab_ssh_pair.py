@@ -14,10 +14,9 @@ from tests.labs.datagrams import Datagram
 from tests.labs.far import SSHD, TIMEOUT, FarPair, await_room, far_pair
 from tests.labs.wire import Tap
 
-from natgauge.cleaning import cleanup
+from natgauge import cleaning
 from natgauge.errors import UsageError
-from natgauge.gateways.chain import Chain
-from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.gateway import Chain, Gateway
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.recipe import load
 from natgauge.labs import kinds, ssh
@@ -112,7 +111,7 @@ def test_labs_of_killed_runs_are_undone_on_both_machines(pair: FarPair) -> None:
         segment.remote.close()
     lab._ports.down()  # type: ignore[attr-defined]
     register.release()
-    done = cleanup.clean(["sshpair"])
+    done = cleaning.clean(["sshpair"])
     assert sum("gave back far0 and far1 of far" in str(line) for line in done) == 2
     assert pair.left() == []
     assert (

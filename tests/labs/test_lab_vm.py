@@ -20,18 +20,17 @@ from tests.labs.trying import decided, passing
 from tests.plans import PlanOfTrial
 
 import natgauge
-from natgauge import guest_building
-from natgauge.cleaning import cleanup
-from natgauge.doubts.cores import UNEVEN
+from natgauge import cleaning, guest_building
+from natgauge.doubts.neighbours import UNEVEN
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.gateways.recipe import load
 from natgauge.labs import kinds, vm
 from natgauge.labs.common import namespaces
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.vm import image
-from natgauge.labs.vm.qemu import PROGRAM
-from natgauge.procedures.kit.result.device_figures import imbalance
-from natgauge.records.reading import read_lines
+from natgauge.labs.vm.lab import PROGRAM
+from natgauge.procedures.kit.results import imbalance
+from natgauge.records.record import read_lines
 from natgauge.records.store import TRIAL_SCHEMA, Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
@@ -65,9 +64,9 @@ def built() -> None:
     guest_building.build(lambda _: None)
 
 
-def own_labs() -> list[cleanup.LabStatus]:
+def own_labs() -> list[cleaning.LabStatus]:
     """Others may stand beside them."""
-    return [lab for lab in cleanup.status() if lab.name == "vmtest"]
+    return [lab for lab in cleaning.status() if lab.name == "vmtest"]
 
 
 def left() -> list[str]:
@@ -269,5 +268,5 @@ def test_nothing_is_left_of_a_guest_after_a_kill(tmp_path: Path) -> None:
         time.sleep(seconds)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        cleanup.clean({"vmtest"})
+        cleaning.clean({"vmtest"})
         assert left() == []

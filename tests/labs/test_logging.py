@@ -18,7 +18,7 @@ from tests.plans import OneTrial, PlanOfTrial
 
 import natgauge
 from natgauge.gateways.recipe import load
-from natgauge.log_counts import LogCounts
+from natgauge.readings import LogCounts
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask

@@ -16,10 +16,10 @@ from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine
 
 import natgauge
 from natgauge.agreement.generated import Progress
-from natgauge.procedures.kit.events import Event
-from natgauge.records.reading import read_lines
+from natgauge.procedures.kit.runner import Event
+from natgauge.records.record import read_lines
 from natgauge.records.store import TRIAL_SCHEMA
-from natgauge.trial.protocols import Silent
+from natgauge.trial.controls import Silent
 from natgauge.words import Verdict
 
 pytestmark = [

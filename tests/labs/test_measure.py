@@ -18,14 +18,14 @@ from tests.labs.program import own
 from tests.labs.rough import slow_tester
 
 import natgauge
-from natgauge.cleaning import cleanup
+from natgauge import cleaning
 from natgauge.errors import HostError
 from natgauge.labs.common import namespaces
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.records.reading import read_lines
+from natgauge.records.record import read_lines
 from natgauge.records.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA
 from natgauge.stored.find_results import read_summary
-from natgauge.tester.highest import cable_name
+from natgauge.tester.own_rates import cable_name
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 
@@ -53,13 +53,13 @@ def left_behind() -> dict[str, object]:
     return {
         "namespaces": [name for name in namespaces.names() if name.startswith(tuple(f"ng-{lab}-" for lab in OURS))],
         "interfaces": [] if sharing_the_machine() else sorted(path.name for path in Path("/sys/class/net").iterdir()),
-        "labs": [lab.name for lab in cleanup.status() if lab.name in OURS],
+        "labs": [lab.name for lab in cleaning.status() if lab.name in OURS],
     }
 
 
 def machine_settings() -> dict[str, str] | None:
     """Settings that all namespaces share; None while somebody else's lab may change them."""
-    if any(lab.name not in OURS for lab in cleanup.status()):
+    if any(lab.name not in OURS for lab in cleaning.status()):
         return None
     return {str(path): path.read_text() for path in MACHINE_SETTINGS if path.exists()}
 

@@ -15,7 +15,7 @@ from tests.labs.test_audit import audited, only
 from tests.labs.trying import MOST_TRIALS
 
 import natgauge
-from natgauge.reports.explanation import explain
+from natgauge.reports.failures import explain
 
 pytestmark = pytest.mark.waits
 

@@ -187,7 +187,7 @@ def test_no_command_is_named_for_a_port_that_carries_the_default_route(above: st
 ATTACH = """
 import socket, struct, time
 from pyroute2 import IPRoute
-from natgauge.labs.wire.drivers import bpf
+from natgauge.labs.wire.port_state import bpf
 from natgauge.tester import port_probe
 
 mode, index, program = {mode}, socket.if_nametoindex("left"), port_probe._load()

@@ -19,7 +19,7 @@ import pytest
 from tests.labs.machine import Card, Machine, hubbed, network, newer_qemu, tapped
 
 from natgauge.labs.common.shell import last_words
-from natgauge.labs.vm.qemu import PROGRAM
+from natgauge.labs.vm.lab import PROGRAM
 from natgauge.labs.wire.port_state import driver_facts
 
 pytestmark = [

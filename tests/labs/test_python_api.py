@@ -15,7 +15,7 @@ from tests.unit.made_campaign import campaign
 
 from natgauge.comparisons import request
 from natgauge.procedures.kit import settings
-from natgauge.tester.highest import HighestRates
+from natgauge.tester.own_rates import HighestRates
 from natgauge.trial import bench
 
 PAGE = Path(__file__).parents[2] / "docs" / "python-api.md"

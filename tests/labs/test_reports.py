@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import natgauge
-from natgauge.analysis.comparing import comparable
+from natgauge.analysis.derived import comparable
 from natgauge.cli import run
-from natgauge.procedures.kit.measure import delay_metrics
+from natgauge.procedures.kit import delays
 from natgauge.reports.html.page import page
 from natgauge.stored.find_results import find
 from natgauge.stored.frames import load
@@ -23,7 +23,7 @@ from natgauge.trial.question import command_again
 def stalls_repeat_no_trial() -> Iterator[None]:
     """Keep the first trial of each load even when a busy host moved its delays: these tests judge no delay."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delay_metrics, "MOST_STALLED", 0)
+        patch.setattr(delays, "MOST_STALLED", 0)
         yield
 
 

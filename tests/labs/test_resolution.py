@@ -27,8 +27,8 @@ from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.namespaces import inside
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
+from natgauge.trial.controls import Observer
 from natgauge.trial.lab_measurer import LabMeasurer
-from natgauge.trial.protocols import Observer
 from natgauge.trial.question import ask
 from natgauge.trials import Direction, Phase2Plan
 from natgauge.words import Verdict

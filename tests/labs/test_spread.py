@@ -18,11 +18,11 @@ from tests.unit.campaigning import quick_disk, results
 from tests.unit.spreading import SMALL, alone, counted_once, deadly, own_run, spread_out
 
 from natgauge.campaigns.journal import entries
-from natgauge.campaigns.status import status
+from natgauge.campaigns.state import status
 from natgauge.labs.common import locks
-from natgauge.procedures.kit.events import Event
+from natgauge.procedures.kit.runner import Event
 from natgauge.spread import cluster
-from natgauge.trial.protocols import Silent
+from natgauge.trial.controls import Silent
 
 __all__ = ["alone", "own_run", "quick_disk"]
 

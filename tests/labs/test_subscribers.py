@@ -18,8 +18,7 @@ from tests.labs.wire import Tap
 from tests.plans import PlanOfTrial
 
 from natgauge.errors import BrokenError
-from natgauge.gateways.chain import Chain
-from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.gateway import Chain, Gateway
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE

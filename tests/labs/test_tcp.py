@@ -22,9 +22,9 @@ from tests.unit.counted import arrivals
 from natgauge.agreement.generated import MessageCounts
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.procedures.expiry import ExpirySettings
-from natgauge.procedures.kit.measure.phase2 import left_in
+from natgauge.procedures.kit.phases import left_in
 from natgauge.records.store import Memory
-from natgauge.tester.highest import HighestRates
+from natgauge.tester.own_rates import HighestRates
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.question import ask

@@ -15,9 +15,9 @@ from tests.labs.user_space.recipes import PROGRAM, Start, user_space_nat
 
 from natgauge.errors import UsageError
 from natgauge.host import machine
-from natgauge.measurements.prepared import parameters_of
+from natgauge.measurements.measure import parameters_of
 from natgauge.trial.bench import Bench
-from natgauge.trial.protocols import Unread
+from natgauge.trial.controls import Unread
 from natgauge.trial.question import ask
 
 NAME = own("e2e-user-space")

@@ -16,10 +16,10 @@ from tests.labs.kills import children, faults
 from tests.labs.program import command_line, small_plan
 from tests.unit import strangers
 
+from natgauge import cleaning
 from natgauge.campaigns.journal import entries
-from natgauge.campaigns.status import status
-from natgauge.cleaning import cleanup
-from natgauge.host.cpus import usable_cpus
+from natgauge.campaigns.state import status
+from natgauge.host.machine import usable_cpus
 from natgauge.labs.common import namespaces
 from natgauge.records.store import JOURNAL
 
@@ -102,4 +102,4 @@ def test_campaign_and_worker_are_killed_and_all_is_measured_and_undone(
     assert len(visits) == 4
     assert [one["repetition"] for one in begun] == [1, 2]
     assert [name for name in namespaces.names() if name.startswith(f"ng-{own}-")] == []
-    assert own not in [lab.name for lab in cleanup.status()]
+    assert own not in [lab.name for lab in cleaning.status()]

@@ -40,7 +40,7 @@ from natgauge.cli import measure as measure_command
 from natgauge.host import machine
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.reports import answers, text
-from natgauge.tester.highest import HighestRates
+from natgauge.tester.own_rates import HighestRates
 from natgauge.trial.connection_log import ConnectionLog
 from natgauge.trial.lab_measurer import LabMeasurer
 
@@ -208,7 +208,7 @@ def simulated() -> Iterator[Simulation]:
         patch.setattr("natgauge.trial.trial_run.RestartInTrial", engine.Restarting)
         patch.setattr("natgauge.trial.trial_run.carrier_losses", _carrier_losses)
         patch.setattr("natgauge.trial.trial_run.counts_taken", lambda *_port: False)
-        patch.setattr("natgauge.host.limits.ControlGroups._groups", lambda *_controller: ())
+        patch.setattr("natgauge.host.capabilities.ControlGroups._groups", lambda *_controller: ())
         patch.setattr("natgauge.host.machine.facts", _facts)
         STARTS.append(lambda name: simulation.start(name))  # noqa: PLW0108 - a test sets `start` later
         ENTERS.append(lambda name: simulation.enters(name))  # noqa: PLW0108 - as above

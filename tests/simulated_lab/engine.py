@@ -17,7 +17,7 @@ from tests.unit.simulated import PERIOD_PAUSE_SECONDS, Gateway
 from natgauge.agreement import generated as agreement
 from natgauge.agreement.generated import Progress, ReceiverTime, TrialRequest, TrialResult
 from natgauge.agreement.trial import nominal_seconds
-from natgauge.churn import Churn
+from natgauge.readings import Churn
 from natgauge.trial import forwarding
 from natgauge.trials import Phase2Plan, RateStep, Restart, Trial, TrialPlan
 

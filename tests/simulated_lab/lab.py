@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from natgauge.device_work import ObjectCaches
 from natgauge.host.settings import MachineSetting
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.contract import (
@@ -25,7 +26,6 @@ from natgauge.labs.contract import (
     Link,
     Port,
 )
-from natgauge.table_memory import ObjectCaches
 from natgauge.words import Placement
 
 if TYPE_CHECKING:

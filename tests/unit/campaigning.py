@@ -27,15 +27,15 @@ from natgauge.cli import run as command_line
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.settings import OccupiedError
 from natgauge.inputs.question import Cell, Question
-from natgauge.measurements.prepared import Prepared
+from natgauge.measurements.measure import Prepared
 from natgauge.measurer import Ability, Measurer, TearDown
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import plain
 from natgauge.trial.bench import Bench
+from natgauge.trial.controls import Observer
 from natgauge.trial.lab_measurer import Recorder
 from natgauge.trial.planned import Planned
-from natgauge.trial.protocols import Observer
 from natgauge.trial.question import command
 from natgauge.trials import Period
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 from tests.unit.golden import golden
 
-from natgauge.host import cpus
+from natgauge.host import machine as this_machine
 from natgauge.labs.common.processes import parent_of
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def stats() -> Any:
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is said of this machine's cores is the same on any machine."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
-    monkeypatch.setattr(cpus, "online_cpus", lambda: (0, 1, 2, 3))
+    monkeypatch.setattr(this_machine, "online_cpus", lambda: (0, 1, 2, 3))
 
 
 @pytest.fixture

@@ -13,13 +13,12 @@ from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 
 from natgauge.agreement.generated import TrialRequest, TrialResult
-from natgauge.core_work import CoreWork
+from natgauge.device_work import CoreWork, ObjectCache, ObjectCaches
 from natgauge.errors import BrokenError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses, Device, LabCounters, Link, Port
 from natgauge.records.store import plain
 from natgauge.setup.traffic import AddressPlan, TrafficPlan, make_plan
-from natgauge.table_memory import ObjectCache, ObjectCaches
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.requests import TrialConstants
 from natgauge.trials import Direction, Phase2Plan, RateStep

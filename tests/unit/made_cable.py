@@ -18,9 +18,9 @@ from tests.unit.fake_engine import CLEAN, FakeEngine
 import natgauge
 from natgauge.agreement.generated import ComparisonRequest, ComparisonResult, TrialRequest, TrialResult
 from natgauge.labs.contract import Port
-from natgauge.tester import highest, selftest
+from natgauge.tester import own_rates
 from natgauge.tester.cable import CableTester
-from natgauge.tester.selftest import FloorTester
+from natgauge.tester.own_rates import FloorTester
 
 
 class FakeCable:
@@ -103,9 +103,9 @@ def cable(folder: Path, engine: FakeEngine, floor: Callable[..., ComparisonResul
     (folder / "natgauge-engine").touch(mode=0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NATGAUGE_PROGRAMS", str(folder))
-        patch.setattr(selftest, "CableLab", FakeCable)
-        patch.setattr(selftest, "CableTester", partial(CableTester, runner=engine))
-        patch.setattr(selftest, "FloorTester", partial(FloorTester, run=floor))
+        patch.setattr(own_rates, "CableLab", FakeCable)
+        patch.setattr(own_rates, "CableTester", partial(CableTester, runner=engine))
+        patch.setattr(own_rates, "FloorTester", partial(FloorTester, run=floor))
         yield
 
 
@@ -149,11 +149,11 @@ class OwnCable:
         with simulated(), pytest.MonkeyPatch.context() as patch:
             patch.setenv("XDG_CACHE_HOME", str(self.folder))
             patch.setenv("NATGAUGE_PROGRAMS", str(self.folder))
-            patch.setattr("natgauge.trial.bench.highest_rates", highest.highest_rates)
-            patch.setattr(highest, "CableLab", FakeCable)
-            patch.setattr(highest, "CableTester", partial(CableTester, runner=self.run))
-            patch.setattr(highest, "facts", lambda: self.facts)
-            patch.setattr(highest, "_JIT", self.folder / "bpf_jit_enable")
+            patch.setattr("natgauge.trial.bench.highest_rates", own_rates.highest_rates)
+            patch.setattr(own_rates, "CableLab", FakeCable)
+            patch.setattr(own_rates, "CableTester", partial(CableTester, runner=self.run))
+            patch.setattr(own_rates, "facts", lambda: self.facts)
+            patch.setattr(own_rates, "_JIT", self.folder / "bpf_jit_enable")
             patch.setattr(SimulatedLab, "sender_cpus", self.cores)
             answer = natgauge.measure(metric, gateway, results=self.folder / "results", **choices)
         rate: float = answer.document()["parameters"]["place"]["tester_highest_phase1_rate"]

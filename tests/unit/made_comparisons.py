@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.unit.made_results import grouped
 
-from natgauge.analysis.ratio_changes import control_margin
 from natgauge.analysis.ratio_verdicts import above, is_decided, says_nothing, verdict_of
+from natgauge.analysis.run_changes import control_margin
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate, Role, SearchLimit, SliceCounts
 from natgauge.words import Quantity
 

@@ -16,22 +16,21 @@ from tests.unit.made_comparisons import compared, compared_by_rates
 from tests.unit.made_results import keep, made
 
 from natgauge.analysis.ratio_verdicts import is_decided
-from natgauge.audits.kit.capture import FORGOTTEN, CapturedFrame, pcapng
-from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, margin_of
+from natgauge.audits.kit.network import FORGOTTEN, CapturedFrame, pcapng
+from natgauge.comparisons.method import Subject, estimate_of, estimates_of, margin_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.errors import BrokenError
-from natgauge.measurements.making import make
-from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
-from natgauge.paired.rates import RateBounds, RateRounds, ratio_of
-from natgauge.paired.ratios import PairedRatios, RoundPlace, work_of_block
-from natgauge.procedures.kit.result.results import Measurement, make_result
+from natgauge.measurements.record import make
+from natgauge.metrics.metric import OCTETS_PER_CONNECTION
+from natgauge.paired.ratios import PairedRatios, RateBounds, RateRounds, RoundPlace, ratio_of, work_of_block
+from natgauge.procedures.kit.results import Measurement, make_result
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import BaselineCost, ComparisonRecord, SliceCounts
 from natgauge.records.measurement import REPETITION
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
-from natgauge.statistics.interim import alpha_spent
-from natgauge.statistics.interval import finite
+from natgauge.statistics.rounds import alpha_spent
+from natgauge.statistics.summary import finite
 from natgauge.words import QUANTITIES, Verdict
 
 FRAMES = 128

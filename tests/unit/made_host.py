@@ -15,7 +15,8 @@ from tests.unit.made_labs import Machine
 from natgauge.agreement.generated import StreamCounts
 from natgauge.errors import HostError
 from natgauge.finding import Finding
-from natgauge.host import capabilities, cpus
+from natgauge.host import capabilities
+from natgauge.host import machine as this_machine
 from natgauge.tester import doctor
 
 FILES = {
@@ -110,7 +111,7 @@ def host_with(machine: Machine) -> Iterator[MadeHost]:
         patch.setattr(capabilities, "in_user_namespace", lambda: False)
         patch.setattr(capabilities, "shows_kernel_threads", lambda root=made.root: shows(root))
         patch.setattr(os, "sched_getaffinity", lambda _: set(made.cores))
-        patch.setattr(cpus, "online_cpus", lambda: made.cores)
+        patch.setattr(this_machine, "online_cpus", lambda: made.cores)
         patch.setattr(doctor, "Host", host)
         patch.setattr(doctor, "examine", examined)
         yield made

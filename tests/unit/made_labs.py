@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 import pytest
 
-from natgauge.cleaning import cleanup
+from natgauge import cleaning
 from natgauge.errors import BrokenError, HostError
 from natgauge.host import capabilities
-from natgauge.host.private_folder import private
-from natgauge.labs.common import locks, machine_globals, marks, namespaces, processes
+from natgauge.host.private_files import private
+from natgauge.labs.common import locks, namespaces, processes, register
 from natgauge.labs.common import register as registers
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.register import Register
@@ -33,7 +33,7 @@ import os, sys
 from pathlib import Path
 import natgauge.cli.lab
 from natgauge.cli import SUBCOMMANDS, app, run
-from natgauge.cleaning import cleanup
+import natgauge.cleaning
 from natgauge.labs.common import locks
 # Before it is another user: that one may not be able to read the package. The help lists all commands.
 for name in SUBCOMMANDS:
@@ -65,7 +65,7 @@ class Machine:
         self.protected: set[str] = set()
         self.lacks: tuple[str, ...] = ()
         self.processes: list[int] = []
-        self.programs = list(cleanup.PROGRAMS)
+        self.programs = list(cleaning.PROGRAMS)
         self.undying = False
         self.meanwhile: Callable[[], object] | None = None
         self._held: list[Callable[[], None]] = []
@@ -121,7 +121,7 @@ class Machine:
 
     def mark(self, name: str) -> None:
         """Mark a namespace as natgauge's, whether it is there or not."""
-        marks.write(name, marks.cookie())
+        namespaces.write_mark(name, namespaces.cookie())
 
     def namespace(self, name: str, *, marked: bool = True) -> None:
         """Have a namespace; one without a mark is not natgauge's."""
@@ -132,7 +132,7 @@ class Machine:
     def file_of_setting(self, path: Path) -> Path:
         """Where the last value of a setting is."""
         self.folder("settings")
-        return machine_globals.file_of(str(path))
+        return register.value_file_of(str(path))
 
     def release(self) -> None:
         """Let all labs in use go."""
@@ -161,7 +161,7 @@ class Machine:
 def machine_in(folder: Path) -> Iterator[Machine]:
     """Have natgauge find such a machine for as long as the block lasts."""
     made = Machine(folder)
-    decide, end = cleanup.decide, namespaces.end_processes
+    decide, end = cleaning.decide, namespaces.end_processes
 
     def refusal(name: str, *, unmarked: bool = False) -> str:
         if name in made.protected:
@@ -186,7 +186,7 @@ def machine_in(folder: Path) -> Iterator[Machine]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SUDO_USER", USER)
         patch.setattr(capabilities, "missing", lambda *_: made.lacks)
-        patch.setattr(cleanup, "PROGRAMS", made.programs)
+        patch.setattr(cleaning, "PROGRAMS", made.programs)
         patch.setattr(locks, "RUN", made.run)
         patch.setattr(registers, "GLOBAL_ROOTS", (f"{made.root}/",))
         patch.setattr(namespaces, "_RUN", made.netns)
@@ -195,7 +195,7 @@ def machine_in(folder: Path) -> Iterator[Machine]:
         patch.setattr(namespaces, "refusal", refusal)
         patch.setattr(namespaces, "create", create)
         patch.setattr(processes, "name_of", lambda _pid: "sleep")
-        patch.setattr(cleanup, "decide", decided)
+        patch.setattr(cleaning, "decide", decided)
         try:
             yield made
         finally:

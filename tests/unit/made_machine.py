@@ -18,10 +18,10 @@ import pytest
 
 from natgauge.cli import run
 from natgauge.errors import HostError
-from natgauge.host.ethtool import Part
+from natgauge.host import tuner
+from natgauge.host.knobs import TunedMachine
+from natgauge.host.network_ports import Part
 from natgauge.host.settings import LocalSetting
-from natgauge.host.tuning import tuner
-from natgauge.host.tuning.contract import TunedMachine
 from natgauge.labs.common.register import Register
 
 PORT: dict[str, Any] = {

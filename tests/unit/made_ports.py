@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from natgauge.labs.wire import drivers
-from natgauge.labs.wire.drivers import Media
-from natgauge.labs.wire.port_state import PortState
+from natgauge.labs.wire.port_state import Features, Media, PortState
 
-FULL = drivers.Features.BASIC | drivers.Features.REDIRECT | drivers.Features.NDO_XMIT
+FULL = Features.BASIC | Features.REDIRECT | Features.NDO_XMIT
 
 
 def port_state(name: str = "eth1", **changed: Any) -> PortState:

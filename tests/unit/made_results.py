@@ -8,12 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from natgauge.analysis.between_runs import judged
-from natgauge.analysis.contrast import median_interval_of
+from natgauge.analysis.contrast import judged, median_interval_of
 from natgauge.doubts import find
 from natgauge.metrics import declared, metrics
 from natgauge.notes import Note
-from natgauge.procedures.kit.result.results import Measurement, make_result, verdict_counts
+from natgauge.procedures.kit.results import Measurement, make_result, verdict_counts
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import REPETITION, Result

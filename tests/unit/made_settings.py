@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from natgauge.measurements.making import make
+from natgauge.measurements.record import make
 from natgauge.measurer import Measurer
 from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.procedure import Procedure, make_settings
-from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters

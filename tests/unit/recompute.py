@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from natgauge.analysis import derived
-from natgauge.published import load
+from natgauge.published import model
 from natgauge.published.model import Figure, Kind, Printed, PublishedRow, Slip, Table
 
 #: "same": to the last printed digit; "rounding": the roundings of what it follows from explain the last digit; "slip":
@@ -24,7 +24,7 @@ from natgauge.published.model import Figure, Kind, Printed, PublishedRow, Slip, 
 Agreement = Literal["same", "rounding", "slip", "differs"]
 
 #: All published tables, by name.
-TABLES: Final[Mapping[str, Table]] = {name: load.table(name) for name in load.names()}
+TABLES: Final[Mapping[str, Table]] = {name: model.table(name) for name in model.names()}
 #: Names of quantities that have a meaning in a formula.
 _FORWARDING: Final = "forwarding"
 _FILLED: Final = "filled"
@@ -207,7 +207,7 @@ def _to_previous(table: Table, quantity: str | None, column: int) -> _Formula | 
     if column == 0:
         return None
     medians = (_number(table, at, "median", quantity) for at in (column, column - 1))
-    return _formula(derived.to_previous, *medians)
+    return _formula(derived.times_previous, *medians)
 
 
 def _deletion_time(table: Table, _quantity: str | None, column: int) -> _Formula | None:
@@ -244,4 +244,4 @@ _FORMULAS: Final[Mapping[str, Callable[[Table, str | None, int], _Formula | None
 
 if __name__ == "__main__":
     every = [json.dumps(asdict(check)) for table in TABLES.values() for check in judged(table)]
-    Path(load.__file__).with_name("checks.json").write_text("[\n" + ",\n".join(every) + "\n]\n", encoding="utf-8")
+    Path(model.__file__).with_name("checks.json").write_text("[\n" + ",\n".join(every) + "\n]\n", encoding="utf-8")

@@ -18,7 +18,7 @@ from natgauge.delays import Delays
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, Measurer
 from natgauge.paired.slices import BlockWork, RoundPlan, TimedRound
-from natgauge.procedures.kit.time_budget import nominal_seconds
+from natgauge.procedures.kit.runner import nominal_seconds
 from natgauge.readings import Readings
 from natgauge.trials import Direction, Period, Trial, TrialPlan
 from natgauge.verdicts import Limits, judge

@@ -14,12 +14,12 @@ import pytest
 from tests.unit.simulated_nat import Behaviour, examiner_of
 
 from natgauge.audits import audit
-from natgauge.audits.kit import capture
+from natgauge.audits.audit import classes, examine
+from natgauge.audits.kit import network
 from natgauge.audits.kit.timers import TIMERS, TimerKind, idle_times, watch
 from natgauge.audits.requirements import TABLE, packets, requirements
-from natgauge.audits.runner import classes, examine
 from natgauge.records.audit import AuditedRequirement, BehaviourClasses
-from natgauge.trial.protocols import Silent
+from natgauge.trial.controls import Silent
 from natgauge.words import Transport
 
 #: Long enough for all time-outs but that of open TCP connections.
@@ -134,7 +134,7 @@ class SimulatedAudit:
             if not self._is_whole:
                 patch.setattr(packets, "_LONE", 100)
             if not self.told:
-                patch.setattr(capture, "described", lambda _packet: "")
+                patch.setattr(network, "described", lambda _packet: "")
             return list(examine(self._examiner, chosen, **keep))
 
     def classes(self) -> Mapping[Transport, BehaviourClasses]:

@@ -11,11 +11,11 @@ from tests.unit.recorded_delays import recorded
 from tests.unit.simulated import ABLE, Gateway, reading
 
 from natgauge.agreement.generated import StreamCounts
-from natgauge.core_work import CoreWork
 from natgauge.delays import Delays
+from natgauge.device_work import CoreWork
 from natgauge.late_delays import LateDelays
-from natgauge.log_counts import LogCounts
 from natgauge.measurer import Ability, OutlastingError
+from natgauge.readings import LogCounts
 from natgauge.trials import Direction
 
 #: Above every time limit that a search sets for a frame by itself.

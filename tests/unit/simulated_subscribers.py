@@ -14,12 +14,11 @@ from tests.unit.counted import change_counts, make_counts
 from tests.unit.made_settings import alone
 from tests.unit.simulated import Gateway, reading
 
-from natgauge.churn import Churn, CountInChurn
 from natgauge.doubts import find
 from natgauge.measurer import Ability, OutlastingError
 from natgauge.notes import Note
-from natgauge.power import Energy
-from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.kit.results import MeasurementResult
+from natgauge.readings import Churn, CountInChurn, Energy
 from natgauge.records.parameters import Parameters
 from natgauge.verdicts import Limits
 

@@ -26,8 +26,8 @@ from natgauge.campaigns.state import CampaignState
 from natgauge.inputs.question import Cell
 from natgauge.labs.common import locks
 from natgauge.spread import access, cluster, workers_of
-from natgauge.spread.resources import Offer, core_groups
-from natgauge.trial.protocols import Observer
+from natgauge.spread.worker import Offer, core_groups
+from natgauge.trial.controls import Observer
 
 #: Two cells, of which one has a setting of the whole machine.
 SMALL = PLAN.replace("[1000, 2000]", "[1000]")

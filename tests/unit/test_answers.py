@@ -15,14 +15,13 @@ from tests.unit.made_comparisons import compared, estimate
 from tests.unit.made_comparisons import gateway as compared_gateway
 from tests.unit.made_results import in_turns, made
 
-from natgauge.analysis.claims import LEAST_COVERAGE, claim, rankings
+from natgauge.analysis.conditions import LEAST_COVERAGE, claim, rankings
 from natgauge.doubt_words import DoubtWord
 from natgauge.doubts import doubts
 from natgauge.doubts.doubt import by_grade
 from natgauge.interval_text import Way, ratio
-from natgauge.known_doubts import known_doubts, words_of
 from natgauge.metrics import figures
-from natgauge.notes import GRADES, Note
+from natgauge.notes import GRADES, Note, known_doubts, words_of
 from natgauge.procedures import procedures
 from natgauge.records.comparison import ComparisonRecord, Role
 from natgauge.records.measurement import Result

@@ -18,11 +18,23 @@ from hypothesis import strategies as st
 from tests.unit.simulated_nat import Behaviour, examiner_of
 from tests.unit.simulated_nat64 import INSIDE
 
-from natgauge.audits.kit.capture import pcapng
-from natgauge.audits.kit.errors import quoting
-from natgauge.audits.kit.flows import described, is_same, is_tcp
-from natgauge.audits.kit.network import _MOST_KEPT, _MOST_OCTETS, ArrivedFrame, AuditSide, Missed, Network, PortTraffic
-from natgauge.audits.kit.observations import FloodError, NotSeenError
+from natgauge.audits.audit import examine, forwards, other_traffic_doubt
+from natgauge.audits.kit.datagrams import quoting
+from natgauge.audits.kit.examiner import FloodError, NotSeenError
+from natgauge.audits.kit.network import (
+    _MOST_KEPT,
+    _MOST_OCTETS,
+    ArrivedFrame,
+    AuditSide,
+    Missed,
+    Network,
+    PacketSockets,
+    PortTraffic,
+    attach,
+    is_partial,
+    pcapng,
+    program,
+)
 from natgauge.audits.kit.packets import (
     ACK,
     SYN,
@@ -32,14 +44,15 @@ from natgauge.audits.kit.packets import (
     Packet,
     TcpSegment,
     UdpSegment,
+    described,
     is_right,
+    is_same,
+    is_tcp,
     make_error,
     make_packet,
     read_packet,
 )
-from natgauge.audits.kit.sockets import PacketSockets, attach, is_partial, program
 from natgauge.audits.requirements import NO_FLOWS, Requirement, requirements
-from natgauge.audits.runner import examine, forwards, other_traffic_doubt
 from natgauge.records.audit import AuditedRequirement
 from natgauge.words import Side
 
@@ -264,7 +277,7 @@ def test_receiving_ends_at_its_time_although_frames_arrive_faster_than_they_are_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr("natgauge.audits.kit.sockets.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("natgauge.audits.kit.network.time.monotonic", lambda: clock[0])
     ports = ports_of(initiator=Endless(clock), responder=Endless(clock))
     read = 0
     while ports.receive(0.3) is not None and clock[0] < 5.0:
@@ -281,7 +294,7 @@ def test_what_arrived_in_time_is_read_although_the_host_stood_still(monkeypatch:
             raise BlockingIOError
         return left.pop(0), []
 
-    monkeypatch.setattr("natgauge.audits.kit.sockets.time.monotonic", lambda: 100.0)
+    monkeypatch.setattr("natgauge.audits.kit.network.time.monotonic", lambda: 100.0)
     ports = ports_of(initiator=SimpleNamespace(recvmsg=recvmsg))
     read = [ports.receive(1.0) for _ in range(3)]
     assert read == [ArrivedFrame("initiator", b"one"), ArrivedFrame("initiator", b"two"), None]

@@ -16,14 +16,13 @@ from tests.unit.simulated_audits import KEYS, WAIT, SimulatedAudit
 from tests.unit.simulated_nat import COMPUTED, OUTSIDE, Behaviour, examiner_of, forgetful, of_host, to_second
 from tests.unit.simulated_nat64 import Nat64
 
+from natgauge.audits.audit import examine
 from natgauge.audits.kit import crowd
 from natgauge.audits.kit.classes import MAPPING_FLOWS, PortsSeen, are_random, hairpinned
 from natgauge.audits.kit.crowd import Crowd
-from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, described
+from natgauge.audits.kit.examiner import Examiner, NotApplicableError, NotSeenError
 from natgauge.audits.kit.hosts import LEAST_ALLOWANCE, RESERVED, TEAM, Flows, InsideHosts, hosts_needed
-from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
-from natgauge.audits.kit.packets import SYN, Endpoint, ErrorMessage, Packet, TcpSegment, read_packet
+from natgauge.audits.kit.packets import SYN, Endpoint, ErrorMessage, Flow, Packet, TcpSegment, described, read_packet
 from natgauge.audits.kit.timers import (
     ICMP_ERROR,
     ICMP_QUERY,
@@ -42,7 +41,6 @@ from natgauge.audits.kit.timers import (
 )
 from natgauge.audits.requirements import NO_FLOWS, Requirement, port_rules, requirements, unknown
 from natgauge.audits.requirements import classes as class_rules
-from natgauge.audits.runner import examine
 from natgauge.records.audit import AuditedRequirement
 from natgauge.words import Side
 
@@ -433,7 +431,7 @@ def test_frames_whose_sentences_nobody_reads_have_none_made(monkeypatch: pytest.
         made.append(packet)
         return described(packet)
 
-    monkeypatch.setattr("natgauge.audits.kit.capture.described", counted)
+    monkeypatch.setattr("natgauge.audits.kit.network.described", counted)
     examiner = examiner_of(Behaviour(udp_seconds=30.0))
     watch(examiner, UDP[:1], 60.0)
     told = [frame for frame in examiner.network.frames if frame.is_told]

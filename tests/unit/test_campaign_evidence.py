@@ -30,16 +30,14 @@ from tests.unit.counted import change_trial
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
-from natgauge import foreign
-from natgauge.campaigns import cell_run, evidence, journal
-from natgauge.campaigns.evidence import EvidenceFile, Extent
-from natgauge.campaigns.journal import entries
-from natgauge.campaigns.journal_lines import typed
-from natgauge.campaigns.status import status
+from natgauge import file_access
+from natgauge.campaigns import journal, run, state
+from natgauge.campaigns.journal import entries, typed
+from natgauge.campaigns.state import EvidenceFile, Extent, status
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import Cell
 from natgauge.measurer import Ability
-from natgauge.records.reading import read_lines
+from natgauge.records.record import read_lines
 from natgauge.records.store import ROUND_SCHEMA
 from natgauge.stored.find_results import find
 
@@ -103,7 +101,7 @@ def test_killed_while_the_evidence_of_any_repetition_is_written_each_trial_is_th
                 raise Killed
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(evidence, "write", write)
+            patch.setattr(state, "write", write)
             with pytest.raises(Killed):
                 campaign(folder, Benches(), plan=ONE_CONNECTION_RATE)
         campaign(folder, Benches(), plan=ONE_CONNECTION_RATE)
@@ -236,7 +234,7 @@ def test_a_disk_that_is_full_for_the_evidence_ends_in_one_line_and_loses_nothing
 
     benches = Benches()
     with monkeypatch.context() as patch:
-        patch.setattr(evidence, "write", write)
+        patch.setattr(state, "write", write)
         with golden.raises(HostError):
             campaign(tmp_path, benches, plan=ONE_CONNECTION_RATE)
     assert len(find([tmp_path / "out"]).results) == 1
@@ -320,8 +318,8 @@ def test_very_many_periods_are_few_in_the_journal_and_say_the_same(
 
     said, longest = [], []
     # A fifth of the periods, and of the most attempts that are kept one by one.
-    for most in (cell_run.MOST_ATTEMPTS // 5, 10_000):
-        monkeypatch.setattr(cell_run, "MOST_ATTEMPTS", most)
+    for most in (run.MOST_ATTEMPTS // 5, 10_000):
+        monkeypatch.setattr(run, "MOST_ATTEMPTS", most)
         folder = tmp_path / str(most)
         folder.mkdir()
         campaign(folder, Benches(gateway=gateway), plan=PERIODS)
@@ -338,7 +336,7 @@ def test_very_many_periods_are_few_in_the_journal_and_say_the_same(
 def test_a_line_that_nobody_could_read_is_refused_before_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foreign, "LINES", replace(foreign.LINES, line_octets=8000))
+    monkeypatch.setattr(file_access, "LINES", replace(file_access.LINES, line_octets=8000))
     with pytest.raises(UsageError, match=r"the most of a line is .* MiB; give it fewer trials or periods$"):
         campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
     assert [entry["event"] for entry in entries(tmp_path / "out")][-2:] == ["trial", "session-ended"]

@@ -41,25 +41,23 @@ from tests.unit.made_registers import left_behind, own_labs
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
-from natgauge import procedures
-from natgauge.analysis.comparing import comparable
+from natgauge import cleaning, procedures
+from natgauge.analysis.derived import comparable
 from natgauge.campaigns import journal
 from natgauge.campaigns.campaign import RunOrder
 from natgauge.campaigns.campaign import run as run_campaign
 from natgauge.campaigns.run import join
-from natgauge.cleaning import cleanup
 from natgauge.errors import EndedBySignal, HostError, UsageError
 from natgauge.inputs.question import Cell
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.register import Register
-from natgauge.measurements.conditions import with_neighbours
-from natgauge.measurements.making import make
-from natgauge.measurements.prepared import Prepared
+from natgauge.measurements.measure import Prepared
+from natgauge.measurements.record import make, with_neighbours
 from natgauge.procedures.kit.procedure import make_settings
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, differing, joined
 from natgauge.reports.text import table, verdict
-from natgauge.trial.protocols import Silent
+from natgauge.trial.controls import Silent
 from natgauge.version import exact_version
 
 __all__ = ["own_labs", "quick_disk"]
@@ -360,7 +358,7 @@ def test_what_cannot_be_undone_does_not_end_the_campaign_that_goes_on(
     def refuse() -> list[str]:
         raise HostError("run/x.json: is damaged")
 
-    monkeypatch.setattr(cleanup, "undo_left_behind", refuse)
+    monkeypatch.setattr(cleaning, "undo_left_behind", refuse)
     observer = Silent()
     monkeypatch.setattr(observer, "stage", shown.append)
     go_on(observer)

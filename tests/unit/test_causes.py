@@ -30,22 +30,19 @@ from tests.unit.test_host_limits import OPENED
 from tests.unit.test_host_limits import made as of_hosts
 
 from natgauge import causes
-from natgauge.causes.cause import Cause, Kind, kinds, most_frequent, of_share
-from natgauge.causes.counters import counters, facts_of
-from natgauge.causes.full_table import FullTable
-from natgauge.causes.hops import hops_of
-from natgauge.causes.of_trial import TableState, cause_of
+from natgauge.causes.cause import Cause, FullTable, Kind, counters, facts_of, kinds, most_frequent, of_share
+from natgauge.causes.hops import TableState, cause_of, hops_of
 from natgauge.gateways.recipe import load
-from natgauge.labs.common.network_counters import counters_of, of_one_machine
+from natgauge.labs.common.links import counters_of, of_one_machine
 from natgauge.labs.contract import LabCounters
-from natgauge.measurements.making import make
+from natgauge.measurements.record import make
 from natgauge.notes import Note
 from natgauge.procedures.kit.procedure import of_search, with_cause
-from natgauge.procedures.kit.result.results import Attempt, Measurement, make_result
+from natgauge.procedures.kit.results import Attempt, Measurement, make_result
 from natgauge.readings import Readings
 from natgauge.records.parameters import Parameters
-from natgauge.reports.doubtful import bottleneck
-from natgauge.reports.explanation import refined
+from natgauge.reports.failures import refined
+from natgauge.reports.main_figure import bottleneck
 from natgauge.trial_record import hops_in
 from natgauge.trials import Direction, Phase2Plan
 from natgauge.verdicts import Limits

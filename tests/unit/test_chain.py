@@ -20,37 +20,34 @@ from tests.unit.test_churn import lost_of
 from tests.unit.test_churn import made as churned
 from tests.unit.test_recipe_contract import PLAN, FakeDevice
 
-from natgauge.analysis.scalability import scale_up
+from natgauge.analysis.derived import scale_up
 from natgauge.cli import run
 from natgauge.comparisons.compare import length_notes
 from natgauge.comparisons.request import read_gateways
-from natgauge.core_work import CoreWork
+from natgauge.device_work import CoreWork
 from natgauge.errors import BrokenError, UsageError
-from natgauge.gateways.chain import Chain
-from natgauge.gateways.device_settings import DeviceSettings
-from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.gateway import Chain, Gateway
+from natgauge.gateways.preparation import DeviceSettings
 from natgauge.gateways.recipe import load
-from natgauge.host import cpus
-from natgauge.inputs.cores import DeviceCoreList, cores_in
+from natgauge.host import machine
+from natgauge.inputs.measuring_types import DeviceCoreList, cores_in
 from natgauge.labs import netns, ssh
 from natgauge.labs.contract import DeviceCores, LabNeeds
 from natgauge.labs.netns import lab as netns_lab
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.labs.ssh import openssh, remote
+from natgauge.labs.ssh import remote
 from natgauge.labs.ssh.facts import RemoteFacts
-from natgauge.labs.ssh.lab import RemoteLab
-from natgauge.labs.ssh.openssh import SshHost
-from natgauge.labs.ssh.segment import numbered_apart
-from natgauge.measurements.making import chain_notes, make
-from natgauge.metrics.shared_figures import LOST_PERCENT_AT
+from natgauge.labs.ssh.lab import RemoteLab, numbered_apart
+from natgauge.labs.ssh.remote import SshHost
+from natgauge.measurements.record import chain_notes, make
+from natgauge.metrics.metric import LOST_PERCENT_AT
 from natgauge.procedures import get
-from natgauge.procedures.kit.result.device_figures import idle_cores, imbalance, with_device_figures
-from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.procedures.kit.results import Attempt, Measurement, idle_cores, imbalance, with_device_figures
 from natgauge.readings import Readings
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.rows import rows
-from natgauge.statistics.figure import FigureSummary
+from natgauge.statistics.summary import FigureSummary
 from natgauge.trial.question import ask, words
 from natgauge.trial.trial_run import since
 from natgauge.verdicts import Limits, judge
@@ -235,7 +232,7 @@ CHAIN = LabNeeds(families=("ipv4", "ipv4"), devices=("ce", "pe"))
 
 @pytest.fixture(autouse=True)
 def _six_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (cpus, netns, netns_lab):
+    for module in (machine, netns, netns_lab):
         monkeypatch.setattr(module, "usable_cpus", lambda: (0, 1, 2, 3, 4, 5))
 
 
@@ -551,7 +548,7 @@ def test_what_was_done_on_each_machine_is_undone_there(monkeypatch: pytest.Monke
         return True
 
     monkeypatch.setattr(remote, "give_back", give_back)
-    monkeypatch.setattr(openssh, "end_orphans", lambda _control: None)
+    monkeypatch.setattr(remote, "end_orphans", lambda _control: None)
     lab = on_machines()
     settings = lab._settings()
     items = [{"undo": text, "says": text, "at": at} for text, at in (("x", "0"), ("y", "1"), ("z", "0"))]

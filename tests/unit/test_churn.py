@@ -28,21 +28,21 @@ from tests.unit.simulated_subscribers import Mixed, engine_needs, profile
 from tests.unit.test_measurer_trials import Played, measurer, phase2_of
 
 from natgauge.agreement.generated import Phase2Counts, StreamCounts, StreamTally
-from natgauge.churn import Churn, CountInChurn, expected_count, kept_after, most_new
 from natgauge.doubts import find
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.gateways.limits import choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.gateways.recipe import load as recipe_of
-from natgauge.host.limits import ControlGroups
+from natgauge.host.capabilities import ControlGroups
 from natgauge.inputs.question import DeviceOptions
 from natgauge.measurer import OutlastingError
 from natgauge.notes import Note
 from natgauge.other_traffic import OtherTraffic, other_traffic_note
 from natgauge.procedures import connection_rate
-from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad
-from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.kit.mixed_loads import CombinedLoad
+from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.procedures.mixed_load import MixedLoadSettings
 from natgauge.procedures.subscribers import SubscribersSettings
+from natgauge.readings import Churn, CountInChurn, expected_count, kept_after, most_new
 from natgauge.records.parameters import Parameters
 from natgauge.trial import forwarding
 from natgauge.trial.bench import Bench

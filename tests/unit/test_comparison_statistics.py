@@ -13,15 +13,13 @@ from tests.unit.golden import Golden
 
 from natgauge.analysis.ratio_verdicts import is_decided, is_narrow, verdict_of
 from natgauge.comparisons.by_slices import BySlices
-from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, judge, margin_of
+from natgauge.comparisons.method import Subject, estimate_of, estimates_of, judge, margin_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.paired.ratios import PairedRatios, RoundPlace, Seat, Seating, ratio, work_of_block
 from natgauge.paired.slices import BlockWork
 from natgauge.records.comparison import RatioEstimate
-from natgauge.statistics.interim import alpha_spent, rounds_before
-from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
-from natgauge.statistics.order_statistics import median_estimate
-from natgauge.statistics.rounds import estimate_over_rounds, magnitude_over_rounds
+from natgauge.statistics.rounds import alpha_spent, estimate_over_rounds, magnitude_over_rounds, rounds_before
+from natgauge.statistics.summary import ConfidenceInterval, MedianEstimate, median_estimate
 
 GOAL = ComparisonGoal(level=0.95, resolve=0.01, fail_above=None)
 TESTER, FORWARDING = 300.0, 800.0

@@ -15,16 +15,17 @@ from tests.unit.recorded_delays import inter_packet_variations, recorded
 from natgauge.delays import Delays, Variation
 from natgauge.late_delays import LateDelays, merged
 from natgauge.procedures import ipdv, pdv
-from natgauge.procedures.kit.measure.delay_metrics import Timing, read
-from natgauge.procedures.kit.result.delay_statistics import (
+from natgauge.procedures.kit.delays import (
+    Timing,
     delay_variation,
     ends_of_variation,
     ends_within,
     percentile_of,
     percentile_within,
+    read,
     without_slowest,
 )
-from natgauge.statistics.order_statistics import percentile
+from natgauge.statistics.summary import percentile
 from natgauge.trials import Direction
 
 US = 1e-6

@@ -26,28 +26,26 @@ from tests.unit.test_trials import RESULT, STREAM
 from natgauge import bounded_output
 from natgauge.agreement.generated import Progress, TrialResult
 from natgauge.bounded_output import MOST_OCTETS, BoundedOutput
+from natgauge.device_work import ObjectCaches
 from natgauge.errors import BrokenError, HostError, NotEmptyError, UsageError
 from natgauge.gateways.gateway import Gateway
-from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe import load
+from natgauge.gateways.recipe_model import Process
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common import port_options
 from natgauge.labs.common.port_options import BootCommand, PortOptions
 from natgauge.labs.common.shell import run_shell
 from natgauge.labs.contract import CommandResult, LabCounters
-from natgauge.labs.ssh.openssh import LOST, SshHost
-from natgauge.labs.ssh.remote import Remote, RemoteDevice, RemoteMachine
-from natgauge.measurements.making import make
+from natgauge.labs.ssh.remote import LOST, Remote, RemoteDevice, RemoteMachine, SshHost
+from natgauge.measurements.record import make
 from natgauge.procedures import connection_rate
-from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.records.parameters import Parameters
-from natgauge.table_memory import ObjectCaches
 from natgauge.trial import forwarding
 from natgauge.trial.controls import MOST_SECONDS, PAUSES, CommandRetries, SilentControlsError
 from natgauge.trial.external import ExternalControls
-from natgauge.trial.judging import signs_of
 from natgauge.trial.lab_measurer import MOST_SILENT, RECHECK_SECONDS, LabMeasurer
-from natgauge.trial.trial_run import Own, RestartInTrial
+from natgauge.trial.trial_run import Own, RestartInTrial, signs_of
 from natgauge.words import Verdict
 
 PLAN = PlanOfTrial(1000, 500.0)

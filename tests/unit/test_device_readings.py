@@ -29,28 +29,26 @@ from tests.unit.test_churn import made as churned
 from tests.unit.test_measurer_trials import PLAN, measurer
 from tests.unit.test_procedure_cost import gateway, measured
 
-from natgauge.core_work import CoreWork, total
+from natgauge.device_work import CoreWork, ObjectCache, octets_per_connection, total
+from natgauge.device_work import read as read_caches
 from natgauge.errors import BrokenError, HostError
-from natgauge.host import cpus
+from natgauge.host import machine
 from natgauge.host.sampling import PROGRAM, Sampling, Stack
 from natgauge.host.sampling import read as read_stacks
-from natgauge.labs.ssh.segment import read_work
-from natgauge.metrics.shared_figures import (
+from natgauge.labs.ssh.lab import read_work
+from natgauge.metrics.metric import (
     MICROJOULES_PER_CONNECTION,
     MICROJOULES_PER_FRAME,
     OCTETS_PER_CONNECTION,
     WATTS,
 )
 from natgauge.paired.slices import HotSpot, RoundPlan, TimedRound
-from natgauge.power import Energy, EnergyOfTrial
 from natgauge.procedures import get
 from natgauge.procedures.kit.procedure import make_settings
-from natgauge.procedures.kit.result.device_figures import idle_cores, imbalance, with_device_figures
-from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.procedures.kit.results import Attempt, Measurement, idle_cores, imbalance, with_device_figures
+from natgauge.readings import Energy, EnergyOfTrial
 from natgauge.reports import csv_table
 from natgauge.reports.text import verdict
-from natgauge.table_memory import ObjectCache, octets_per_connection
-from natgauge.table_memory import read as read_caches
 from natgauge.trial.rounds import LEAST_SAMPLES, MOST, hot_spots
 from natgauge.trial.trial_run import since
 from natgauge.words import Verdict
@@ -359,9 +357,9 @@ def test_processor_caches_are_summed_over_the_cores_that_have_their_own() -> Non
             *cache(core, 3, "32M", "0-1" if core < 2 else "2-3"),
         )
     ]
-    assert cpus.caches_in("\n".join(lines), (0, 1)) == {"L1": 98_304, "L2": 2 * 2**21, "L3": 2**25}
-    assert cpus.caches_in("\n".join(lines), (1, 2)) == {"L1": 98_304, "L2": 2 * 2**21, "L3": 2 * 2**25}
-    assert cpus.caches_in("", (0, 1)) == cpus.caches_in("\n".join(lines), ()) == {}
+    assert machine.caches_in("\n".join(lines), (0, 1)) == {"L1": 98_304, "L2": 2 * 2**21, "L3": 2**25}
+    assert machine.caches_in("\n".join(lines), (1, 2)) == {"L1": 98_304, "L2": 2 * 2**21, "L3": 2 * 2**25}
+    assert machine.caches_in("", (0, 1)) == machine.caches_in("\n".join(lines), ()) == {}
 
 
 @dataclass(slots=True)

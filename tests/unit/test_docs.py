@@ -182,7 +182,10 @@ def test_files_that_pages_on_the_code_name_exist(page: str, least: int) -> None:
 
 def test_names_of_the_kit_in_the_page_on_metrics_exist() -> None:
     page = (ROOT / "docs" / "procedures.md").read_text()
-    names = re.findall(r"`((?:measure|search|result|repetitions|settings|time_budget)\.[\w.]+)(?:\(\))?`", page)
+    names = re.findall(
+        r"`((?:binary_search|delays|held_connections|phases|procedure|rate_search|runner|settings|validation)\.[\w.]+)(?:\(\))?`",
+        page,
+    )
     assert len(names) > 15
     for name in names:
         pkgutil.resolve_name(f"natgauge.procedures.kit.{name}")

@@ -32,7 +32,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from natgauge.cli import run
-from natgauge.measurements.making import make
+from natgauge.measurements.record import make
 from natgauge.procedures import get
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store

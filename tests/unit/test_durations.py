@@ -14,8 +14,8 @@ from natgauge.campaigns import estimate as estimates
 from natgauge.campaigns.cells import points
 from natgauge.campaigns.estimate import CELL_RUN_SECONDS, estimate, likely_of, of_question, repetitions
 from natgauge.campaigns.plan import parse
-from natgauge.durations import duration, likely
-from natgauge.host.cpus import as_if
+from natgauge.figure_text import duration, likely
+from natgauge.host.machine import as_if
 from natgauge.procedures import procedures
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask

@@ -19,10 +19,9 @@ from natgauge.campaigns.plan import parse, read
 from natgauge.cli import run
 from natgauge.gateways import support
 from natgauge.gateways.recipe import available
-from natgauge.host.cpus import as_if
+from natgauge.host.machine import as_if
 from natgauge.labs import netns
-from natgauge.published.load import SIZES, Size, names, plan_text, sources, table
-from natgauge.published.model import Kind, Table
+from natgauge.published.model import SIZES, Kind, Size, Table, names, plan_text, sources, table
 from natgauge.toml_text import parse as parse_toml
 from natgauge.trial.bench import Bench
 

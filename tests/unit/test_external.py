@@ -21,13 +21,14 @@ from tests.unit.test_measurer_verbs import WIRE, check
 from natgauge.agreement.generated import TrialRequest
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
-from natgauge.known_doubts import known
 from natgauge.labs.contract import CommandResult, ExternalDevice
-from natgauge.measurements.making import make
+from natgauge.measurements.record import make
 from natgauge.measurer import Ability
+from natgauge.notes import known
 from natgauge.procedures import throughput
 from natgauge.setup.traffic import Range, make_plan
 from natgauge.trial import external as external_device
+from natgauge.trial.controls import Silent
 from natgauge.trial.external import (
     SPARE_SECONDS,
     ExternalControls,
@@ -37,7 +38,6 @@ from natgauge.trial.external import (
     Use,
     abilities,
 )
-from natgauge.trial.protocols import Silent
 from natgauge.trials import Phase2Plan
 
 TIMEOUT = 30

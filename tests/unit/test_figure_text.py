@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natgauge import figure_text, interval_text
-from natgauge.inputs import types
+from natgauge.inputs.input import Number
 from natgauge.metrics import metrics
 from natgauge.reports import csv_table
 
@@ -93,7 +93,7 @@ def test_a_bound_of_an_integer_that_no_float_holds_stays_on_its_side() -> None:
 def test_large_floats_have_no_digits_that_are_not_theirs(value: float) -> None:
     digits = figure_text.in_full(value).replace(",", "")
     assert Fraction(digits) == stored(value)
-    assert types.Number().write(value) == digits
+    assert Number().write(value) == digits
     assert csv_table.written([[interval_text.Written("x", value)]]) == digits
 
 

@@ -13,13 +13,12 @@ import pytest
 from tests.unit.counted import make_counts
 from tests.unit.golden import Golden
 
-from natgauge import files
-from natgauge.errors import HostError, UsageError
-from natgauge.host.tuning.tuner import Changed, State
-from natgauge.host.undo_journal import Content, Item, Strict, UndoJournal
-from natgauge.records.reading import read_lines
+from natgauge import file_access
+from natgauge.errors import HostError, UsageError, fault
+from natgauge.host.private_files import Content, Item, Strict, UndoJournal
+from natgauge.host.tuner import Changed, State
+from natgauge.records.record import read_lines
 from natgauge.records.store import TRIAL_SCHEMA, Store, plain
-from natgauge.system_errors import fault
 from natgauge.trials import Direction
 from natgauge.words import Verdict
 
@@ -27,7 +26,7 @@ from natgauge.words import Verdict
 def test_a_file_is_replaced_and_nothing_stays_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     for text in ("old", "näher"):
-        files.replace(path, text)
+        file_access.replace(path, text)
         assert path.read_text(encoding="utf-8") == text
     assert list(tmp_path.iterdir()) == [path]
 
@@ -41,7 +40,7 @@ def test_what_cannot_be_written_leaves_the_old_content(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        files.replace(path, "new")
+        file_access.replace(path, "new")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -50,8 +49,8 @@ def test_a_file_goes_with_the_partial_ones_of_killed_processes(tmp_path: Path) -
     path, other = tmp_path / "a.json", tmp_path / "b.json"
     for one in (path, other, tmp_path / "a.json.123.new"):
         one.write_text("x")
-    files.remove(path)
-    files.remove(path)
+    file_access.remove(path)
+    file_access.remove(path)
     assert list(tmp_path.iterdir()) == [other]
 
 
@@ -65,7 +64,7 @@ def trap(tmp_path: Path, link: Path) -> Path:
 
 def test_a_link_with_the_name_of_a_partial_file_is_not_followed(tmp_path: Path) -> None:
     victim = trap(tmp_path, tmp_path / f"found.json.{os.getpid()}.new")
-    files.replace(tmp_path / "found.json", "new")
+    file_access.replace(tmp_path / "found.json", "new")
     assert (victim.read_text(), (tmp_path / "found.json").read_text()) == ("precious", "new")
 
 
@@ -80,10 +79,10 @@ def test_a_link_with_the_name_of_a_traceback_is_not_followed(tmp_path: Path) -> 
 def test_a_private_file_is_its_owners_alone_also_where_a_link_or_a_public_file_was(tmp_path: Path) -> None:
     path = tmp_path / "key"
     victim = trap(tmp_path, path)
-    files.write_private(path, b"secret")
+    file_access.write_private(path, b"secret")
     assert (victim.read_text(), path.read_bytes(), path.stat().st_mode & 0o777) == ("precious", b"secret", 0o600)
     path.chmod(0o644)
-    files.write_private(path, b"other")
+    file_access.write_private(path, b"other")
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -128,7 +127,7 @@ def test_a_change_that_cannot_be_written_down_is_in_neither_list(
     path = tmp_path / "journal"
     one = journal(path)
     one.record({"what": "first"})
-    monkeypatch.setattr(files, "replace", full_disk)
+    monkeypatch.setattr(file_access, "replace", full_disk)
     with pytest.raises(HostError, match="is full"):
         one.record({"what": "second"})
     assert one.items == written(path) == [{"what": "first"}]
@@ -140,7 +139,7 @@ def test_undoing_needs_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for what in ("first", "second"):
         one.record({"what": what})
     with monkeypatch.context() as patched:
-        patched.setattr(files, "replace", full_disk)
+        patched.setattr(file_access, "replace", full_disk)
         one.shorten([{"what": "first"}])
     # The file may name more than is left, and never less.
     assert one.items == [{"what": "first"}]

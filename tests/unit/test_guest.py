@@ -16,11 +16,9 @@ from natgauge.host import capabilities
 from natgauge.labs import vm
 from natgauge.labs.common import locks
 from natgauge.labs.contract import LabNeeds
-from natgauge.labs.vm import image, qemu, user_files
-from natgauge.labs.vm.image import Image
-from natgauge.labs.vm.lab import mask_of
-from natgauge.labs.vm.qemu import Accelerator, Guest, Shape
-from natgauge.labs.vm.user_files import ArchivedFile, archive
+from natgauge.labs.vm import image, lab
+from natgauge.labs.vm.image import ArchivedFile, Image, archive
+from natgauge.labs.vm.lab import Accelerator, Guest, Shape, mask_of
 
 NEED = LabNeeds(families=("ipv4", "ipv4"))
 
@@ -75,7 +73,7 @@ def test_the_archive_is_of_the_newc_format_and_a_name_that_is_no_text_keeps_its_
     assert b"TRAILER!!!" in found
     name = b"caf\xe9"
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_text("x")
-    assert name + b"\0" in archive(user_files.read(str(tmp_path), 100).entries)
+    assert name + b"\0" in archive(image.read_user_files(str(tmp_path), 100).entries)
 
 
 def own_build(folder: Path) -> Path:
@@ -92,7 +90,7 @@ def own_build(folder: Path) -> Path:
 def test_files_of_the_user_keep_their_places_and_never_replace_a_link_of_the_guest(tmp_path: Path) -> None:
     folder = own_build(tmp_path)
     (folder / "sbin").symlink_to("usr/sbin")
-    files = user_files.read(str(folder), 100)
+    files = image.read_user_files(str(folder), 100)
     # /lib is a link to /usr/lib in a guest.
     assert [(entry.name, oct(entry.mode), entry.content) for entry in files.entries] == [
         ("usr/lib", "0o40755", b""),
@@ -107,7 +105,7 @@ def test_files_of_the_user_keep_their_places_and_never_replace_a_link_of_the_gue
     ]
     assert files.has_modules
     (folder / "usr/local/bin/mine").chmod(0o700)
-    assert user_files.read(str(folder), 100).digest != files.digest
+    assert image.read_user_files(str(folder), 100).digest != files.digest
 
 
 def test_a_guest_gets_keys_and_the_users_files_and_lists_modules_only_where_there_are_some(
@@ -118,7 +116,7 @@ def test_a_guest_gets_keys_and_the_users_files_and_lists_modules_only_where_ther
     for name in ("host", "authorized"):
         (keys / name).write_text(name)
     assert [entry.name for entry in guest._added(keys)] == ["natgauge", "natgauge/host", "natgauge/authorized"]
-    guest.files = user_files.read(str(own_build(tmp_path / "own")), 100)
+    guest.files = image.read_user_files(str(own_build(tmp_path / "own")), 100)
     names = [entry.name for entry in guest._added(keys)]
     assert names[3] == "natgauge/modules"
     assert names[-1] == "usr/local/bin/mine"
@@ -131,7 +129,7 @@ def test_keys_of_a_guest_are_readable_by_root_alone(
         for name in (command[-1], f"{command[-1]}.pub"):
             Path(name).touch()
 
-    monkeypatch.setattr(qemu, "_run", make_keys)
+    monkeypatch.setattr(lab, "_run", make_keys)
     (tmp_path / "image").write_bytes(b"")
     guest.image, guest.taps = Image(Path("/k"), tmp_path / "image", "6.1"), ()  # type: ignore[assignment] # no taps
     guest.prepare()
@@ -165,19 +163,19 @@ def test_a_guest_is_built_of_signed_packages_only(
 
 def test_files_that_a_guest_cannot_have_are_refused(tmp_path: Path, golden: Golden) -> None:
     with golden.raises(UsageError):
-        user_files.read("/nowhere", 100)
+        image.read_user_files("/nowhere", 100)
     with golden.raises(UsageError):
-        user_files.read(str(tmp_path), 100)
+        image.read_user_files(str(tmp_path), 100)
     (tmp_path / "large").write_bytes(bytes(3 << 20))
     with pytest.raises(UsageError, match=r"contains 3 MiB, .* at most 2 MiB are allowed, .* raise --guest-memory"):
-        user_files.read(str(tmp_path), 2 << 20)
+        image.read_user_files(str(tmp_path), 2 << 20)
     (tmp_path / "large").unlink()
     os.mkfifo(tmp_path / "pipe")
     with golden.raises(UsageError):
-        user_files.read(str(tmp_path), 100)
+        image.read_user_files(str(tmp_path), 100)
     (tmp_path / "pipe").rename(tmp_path / "tmp")
     with golden.raises(UsageError):
-        user_files.read(str(tmp_path), 100)
+        image.read_user_files(str(tmp_path), 100)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +223,7 @@ def test_shapes_out_of_range_or_beyond_the_memory_of_this_host_are_refused(
     for shape in (Shape(0, 1024), Shape(65, 1024), Shape(1, 383), Shape(1, 1 << 21)):
         with pytest.raises(UsageError, match="guest"):
             shape.checked()
-    monkeypatch.setattr(qemu, "available_octets", lambda: 1024**3)
+    monkeypatch.setattr(lab, "available_octets", lambda: 1024**3)
     Shape(1, 256).refuse_short_memory()
     with golden.raises(HostError):
         Shape(1, 512).refuse_short_memory()
@@ -255,6 +253,6 @@ def test_the_lab_is_planned_without_a_guest_and_names_the_users_files_by_their_d
     assert "guest_files" not in lab.parameters()
     folder = str(own_build(tmp_path))
     lab = vm.plan("x", vm.VmOptions(guest_files=folder, guest_accelerator="tcg"), NEED)
-    assert lab.parameters()["guest_files"] == user_files.read(folder, 100).digest
+    assert lab.parameters()["guest_files"] == image.read_user_files(folder, 100).digest
     with pytest.raises(UsageError, match="guest cores: 0"):
         vm.plan("x", vm.VmOptions(guest_cores=0), NEED)

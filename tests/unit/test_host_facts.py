@@ -23,7 +23,7 @@ from natgauge.errors import HostError, UsageError
 from natgauge.gateways.recipe import available, load
 from natgauge.gateways.support import RUNS, Run, has_module, last_run, places, run_in_words, runs_of
 from natgauge.host import machine, programs
-from natgauge.host.limits import ControlGroups, Throttling
+from natgauge.host.capabilities import ControlGroups, Throttling
 from natgauge.host.programs import find_of_devices
 from natgauge.records.parameters import Parameters
 

@@ -20,17 +20,17 @@ from tests.unit.golden import Golden
 from tools import described
 
 from natgauge import procedures
-from natgauge.analysis import change
+from natgauge.analysis import run_changes
 from natgauge.audits.request import AuditOptions
-from natgauge.campaigns import keys
+from natgauge.campaigns import plan
 from natgauge.cli import app, compare, measure
-from natgauge.cli.exit_statuses import EXIT_STATUSES
-from natgauge.cli.generator import ValueType
+from natgauge.cli.parameters import ValueType
+from natgauge.cli.say import EXIT_STATUSES
 from natgauge.comparisons import compare as comparing
 from natgauge.comparisons.request import OF_ALL, CompareOptions, read_gateways
 from natgauge.errors import BrokenError, FaultError, HostError, UsageError
-from natgauge.inputs import cores, measuring_types, types
-from natgauge.inputs.input import Input, inputs_of
+from natgauge.inputs import measuring_types
+from natgauge.inputs.input import Flag, Input, InputType, Number, Share, Text, Whole, Words, inputs_of
 from natgauge.inputs.question import Question
 from natgauge.labs import wire
 from natgauge.labs.kinds import kinds
@@ -91,7 +91,7 @@ def test_each_option_of_compare_is_an_input() -> None:
 
 
 def test_each_key_of_a_plan_is_an_input() -> None:
-    for name, key in {**keys.of_series(), **keys.of_cell()}.items():
+    for name, key in {**plan.keys_of_series(), **plan.keys_of_cell()}.items():
         assert isinstance(key, Input)
         assert key.name == name
 
@@ -101,7 +101,7 @@ def test_each_input_is_described_whole() -> None:
         assert one.help.rstrip(".") == one.help, one.name
         assert one.help, one.name
         assert one.label, one.name
-        assert one.type.metavar or isinstance(one.type, types.Flag), one.name
+        assert one.type.metavar or isinstance(one.type, Flag), one.name
 
 
 def test_each_input_describes_a_parameter_of_results_with_its_label_unit_and_group() -> None:
@@ -152,7 +152,7 @@ def test_the_docs_have_each_exit_status() -> None:
 def test_each_exit_status_of_the_code_is_in_the_table() -> None:
     every = {(status.number, command) for status in EXIT_STATUSES for command in status.commands or [""]}
     assert {(comparing.ABOVE, "compare"), (comparing.UNDECIDED, "compare")} <= every
-    assert {(change.WORSE, "diff"), (change.UNKNOWN, "diff")} <= every
+    assert {(run_changes.WORSE, "diff"), (run_changes.UNKNOWN, "diff")} <= every
     assert {(kind.exit_status, "") for kind in (UsageError, HostError, BrokenError, FaultError)} <= every
     assert {(128 + number, "") for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)} <= every
 
@@ -164,8 +164,8 @@ def test_each_exit_status_of_the_code_is_in_the_table() -> None:
     ("text", "value"), [("1%", 0.01), ("0.01", 0.01), ("99.9%", 0.999), (" 50 % ", 0.5), ("200%", 2.0)]
 )
 def test_a_share_is_written_in_percent_or_as_a_number(text: str, value: float) -> None:
-    assert types.Share().read("x", text) == value
-    assert types.Share().take("x", value) == value
+    assert Share().read("x", text) == value
+    assert Share().take("x", value) == value
 
 
 #: Of the traffic, what a profile of a subscriber says.
@@ -174,7 +174,7 @@ OF_PROFILES = {"transport", "frame_size", "frame_side", "frame_sizes", "down_fra
 
 @given(st.floats(min_value=0, max_value=100, allow_nan=False))
 def test_each_share_reads_as_it_was_written(value: float) -> None:
-    assert types.Share().read("x", types.Share().write(value)) == value
+    assert Share().read("x", Share().write(value)) == value
 
 
 @given(st.floats(min_value=1e-6, max_value=0.5) | st.floats(min_value=1, max_value=1e9).map(lambda rate: -rate))
@@ -186,27 +186,25 @@ def test_each_error_of_a_search_reads_as_it_was_written(value: float) -> None:
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        (types.Share(), "much"),
-        (types.Share(), "sNaN"),
-        (types.Share(), True),
-        (types.Share(), "10"),
-        (types.Share(), "1"),
-        (types.Whole(), "5"),
-        (types.Whole(), True),
-        (types.Number(), "5"),
-        (types.Flag(), 1),
-        (cores.CoreList(), "0,0"),
-        (cores.CoreList(), [1, -2]),
+        (Share(), "much"),
+        (Share(), "sNaN"),
+        (Share(), True),
+        (Share(), "10"),
+        (Share(), "1"),
+        (Whole(), "5"),
+        (Whole(), True),
+        (Number(), "5"),
+        (Flag(), 1),
+        (measuring_types.CoreList(), "0,0"),
+        (measuring_types.CoreList(), [1, -2]),
         (measuring_types.RepetitionCount(), "many"),
-        (types.Words.of(("a", "b")), "c"),
+        (Words.of(("a", "b")), "c"),
         (measuring_types.Shares(), [0.5, "x"]),
         (measuring_types.ErrorOfSearch(), "nan"),
     ],
     ids=str,
 )
-def test_a_value_of_another_type_is_refused_with_value_and_rule(
-    kind: types.InputType, value: object, golden: Golden
-) -> None:
+def test_a_value_of_another_type_is_refused_with_value_and_rule(kind: InputType, value: object, golden: Golden) -> None:
     with pytest.raises(UsageError) as refused:
         kind.take("x", value)
     golden(str(refused.value))
@@ -217,19 +215,19 @@ def test_a_value_of_another_type_is_refused_with_value_and_rule(
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
 #: Values by type, the first that fits.
-VALUES: tuple[tuple[type[types.InputType], st.SearchStrategy[Any]], ...] = (
-    (types.Whole, st.integers(1, 70_000)),
-    (types.Number, st.floats(0.01, 1e6) | st.integers(0, 20)),
-    (types.Share, st.floats(0.01, 1)),
+VALUES: tuple[tuple[type[InputType], st.SearchStrategy[Any]], ...] = (
+    (Whole, st.integers(1, 70_000)),
+    (Number, st.floats(0.01, 1e6) | st.integers(0, 20)),
+    (Share, st.floats(0.01, 1)),
     (measuring_types.Shares, st.lists(st.floats(0.001, 1), min_size=1, max_size=4, unique=True)),
-    (cores.CoreList, st.lists(st.integers(0, 4096), min_size=1, max_size=5, unique=True)),
+    (measuring_types.CoreList, st.lists(st.integers(0, 4096), min_size=1, max_size=5, unique=True)),
     (
-        cores.DeviceCoreList,
+        measuring_types.DeviceCoreList,
         st.sampled_from([(0, 2), {"ce": (2, 3), "pe": (4,)}, "ce=2-3,pe=4", 1]),
     ),
     (measuring_types.RepetitionCount, st.integers(1, 1000) | st.just("auto")),
     (measuring_types.ErrorOfSearch, st.floats(1e-6, 0.5) | st.floats(1, 1e6) | st.sampled_from(["1%", "1000"])),
-    (types.Text, TEXTS),
+    (Text, TEXTS),
 )
 
 
@@ -242,7 +240,7 @@ def values_of(one: Input) -> st.SearchStrategy[Any]:
         return st.integers(0, 15)
     if one.type.words:
         return st.sampled_from(one.type.words)
-    if isinstance(one.type, types.Flag):
+    if isinstance(one.type, Flag):
         return st.sampled_from([True, False] if one.default else [True])
     found = next(values for kind, values in VALUES if isinstance(one.type, kind))
     return found.filter(lambda value: accepted(one, value))

@@ -235,10 +235,10 @@ def test_a_gateway_is_stopped_as_a_whole() -> None:
 @pytest.mark.parametrize(
     ("replaced", "words", "said"),
     [
-        ("host.tuning.tuner.tune", "host tune", "natgauge host restore puts back what tune set"),
-        ("host.tuning.tuner.restore", "host restore", "natgauge host restore puts back what tune set"),
-        ("cleaning.cleanup.carry_out", "lab clean", "natgauge lab clean removes what is left"),
-        ("cleaning.cleanup.take_down", "lab down x", "natgauge lab status lists what is left"),
+        ("host.tuner.tune", "host tune", "natgauge host restore puts back what tune set"),
+        ("host.tuner.restore", "host restore", "natgauge host restore puts back what tune set"),
+        ("cleaning.carry_out", "lab clean", "natgauge lab clean removes what is left"),
+        ("cleaning.take_down", "lab down x", "natgauge lab status lists what is left"),
     ],
 )
 def test_what_was_done_before_a_signal_is_not_said_to_be_undone(
@@ -247,7 +247,7 @@ def test_what_was_done_before_a_signal_is_not_said_to_be_undone(
     monkeypatch.setattr(f"natgauge.{replaced}", lambda *_arguments, **_options: send())
     monkeypatch.setattr("natgauge.host.capabilities.require", lambda *_: None)
     monkeypatch.setattr("natgauge.cli.host._refuse_labs_in_use", lambda: None)
-    monkeypatch.setattr("natgauge.cleaning.cleanup.decide", lambda **_: [])
+    monkeypatch.setattr("natgauge.cleaning.decide", lambda **_: [])
     assert cli.run(words.split()) == 143
     assert capsys.readouterr().err == f"natgauge: ended by SIGTERM; {said}\n"
 
@@ -280,7 +280,7 @@ def test_a_signal_that_nohup_ignores_stays_ignored_after_another_one() -> None:
     """In a process of its own, which a second signal of another kind must not end."""
     script = """
 import os, signal, sys
-import natgauge.cleaning.cleanup as cleanup
+import natgauge.cleaning as cleanup
 from natgauge import cli
 
 signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -14,7 +14,7 @@ from tests.unit.made_settings import alone
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError
-from natgauge.procedures.kit.search.invalid_trials import (
+from natgauge.procedures.kit.runner import (
     TESTER_REPEATS,
     Patience,
     Tried,

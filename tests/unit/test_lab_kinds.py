@@ -19,10 +19,10 @@ from natgauge.embedding import PREFIX_LENGTHS, embedded, extracted
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import available, load
 from natgauge.gateways.toml_layers import BUILT_IN
-from natgauge.host import cpus
-from natgauge.host.cpus import as_if, check_cpus, idlest_core, usable_cpus
-from natgauge.inputs.cores import format_cores, parse_cores
+from natgauge.host import machine
+from natgauge.host.machine import as_if, check_cpus, idlest_core, usable_cpus
 from natgauge.inputs.input import inputs_of
+from natgauge.inputs.measuring_types import format_cores, parse_cores
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs import kinds, netns, wire
 from natgauge.labs.common import locks
@@ -50,10 +50,10 @@ IPV4 = LabNeeds(families=("ipv4", "ipv4"))
 @pytest.fixture
 def busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four cores; 2 is the idlest, 1 does nothing but work. How fast each is is not known."""
-    monkeypatch.setattr(cpus, "_CPUS", str(tmp_path))
+    monkeypatch.setattr(machine, "_CPUS", str(tmp_path))
     readings = iter([{0: 100, 1: 50, 2: 70, 3: 0}, {0: 105, 1: 50, 2: 89, 3: 19}])
-    monkeypatch.setattr(cpus, "_idle_ticks", lambda: next(readings))
-    monkeypatch.setattr(cpus, "usable_cpus", lambda: (0, 1, 2, 3))
+    monkeypatch.setattr(machine, "_idle_ticks", lambda: next(readings))
+    monkeypatch.setattr(machine, "usable_cpus", lambda: (0, 1, 2, 3))
 
 
 @pytest.mark.usefixtures("busy")
@@ -431,12 +431,12 @@ def test_what_is_written_can_be_read(chosen: set[int]) -> None:
 def test_a_usable_core_is_accepted_and_its_time_is_read() -> None:
     first = usable_cpus()[0]
     assert check_cpus([first], "sender cores") == (first,)
-    assert set(usable_cpus()) <= set(cpus._idle_ticks())
+    assert set(usable_cpus()) <= set(machine._idle_ticks())
 
 
 @pytest.mark.parametrize("chosen", [(), (0, 0), (7,)])
 def test_bad_choices_are_refused(chosen: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
-    monkeypatch.setattr(cpus, "usable_cpus", lambda: (0, 1))
+    monkeypatch.setattr(machine, "usable_cpus", lambda: (0, 1))
     with golden.raises(UsageError):
         check_cpus(chosen, "sender cores")
 
@@ -452,9 +452,9 @@ def test_the_way_to_a_core_that_the_kernel_isolates_is_named(
     file = tmp_path / "isolated"
     if isolated is not None:
         file.write_text(isolated)
-    monkeypatch.setattr(cpus, "_ISOLATED", file)
-    monkeypatch.setattr(cpus, "usable_cpus", lambda: (0, 1))
-    monkeypatch.setattr(cpus, "online_cpus", lambda: (0, 1, 2, 3))
+    monkeypatch.setattr(machine, "_ISOLATED", file)
+    monkeypatch.setattr(machine, "usable_cpus", lambda: (0, 1))
+    monkeypatch.setattr(machine, "online_cpus", lambda: (0, 1, 2, 3))
     with pytest.raises(UsageError, match="core 3 cannot be used here; choose from 0,1") as refused:
         check_cpus([3], "sender cores")
     assert ("taskset -c 0,1,2,3" in str(refused.value)) is is_named

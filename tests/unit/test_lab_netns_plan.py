@@ -17,7 +17,7 @@ from tests.unit.test_measurer_trials import PLAN, measurer
 from tests.unit.test_measurer_verbs import WIRE, check
 
 from natgauge.errors import UsageError
-from natgauge.host import cpus
+from natgauge.host import machine
 from natgauge.labs.contract import Lab, Port
 from natgauge.labs.netns import lab
 from natgauge.labs.netns.lab import BACKGROUND_HOSTS, NetnsLab
@@ -27,7 +27,7 @@ from natgauge.measurer import Ability
 
 @pytest.fixture(autouse=True)
 def _four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (cpus, lab):
+    for module in (machine, lab):
         monkeypatch.setattr(module, "usable_cpus", lambda: (0, 1, 2, 3))
 
 

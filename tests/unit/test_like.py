@@ -20,24 +20,23 @@ from tests.unit.simulated import Gateway
 
 from natgauge import procedures
 from natgauge.errors import UsageError
-from natgauge.gateways.device_settings import DeviceSettings
+from natgauge.gateways.preparation import DeviceSettings
 from natgauge.inputs.question import Cell
-from natgauge.measurements.conditions import gateway_parameters
-from natgauge.measurements.prepared import Prepared
+from natgauge.measurements.measure import Prepared
+from natgauge.measurements.record import gateway_parameters
 from natgauge.measurer import Ability
-from natgauge.published import like, load
-from natgauge.published.load import names, plan_text, sources, table
-from natgauge.published.model import Printed, Quantity, Table, read
+from natgauge.published import like, model
+from natgauge.published.model import Printed, Quantity, Table, names, plan_text, read, sources, table
 from natgauge.records.measurement import PublishedCell, Result
 from natgauge.records.parameters import GROUPS, Parameters
-from natgauge.reports import csv_table, draft, json_report, latex, markdown, pivot, text
+from natgauge.reports import csv_table, documents, markup, pivot, text
 from natgauge.reports.collected import StoredResults
 from natgauge.reports.sheet import Sheet
 from natgauge.stored.find_results import find
 from natgauge.trial.bench import Bench
+from natgauge.trial.controls import Observer
 from natgauge.trial.lab_measurer import Recorder
 from natgauge.trial.planned import Planned
-from natgauge.trial.protocols import Observer
 
 PLANNED = [name for name in names() if not table(name).missing]
 #: Tables whose columns cannot be measured, and one without numbers.
@@ -487,7 +486,7 @@ def test_a_bound_stays_one_for_programs_that_read_the_table() -> None:
     shown = like.sheet("nat64-paper-table-6", [*rates(400_000), *rates(40_000_000, limited_by="tester")])
     (medians,) = [row for row in csv.reader(io.StringIO(csv_table.render(shown))) if row[0] == "Median (cps)"]
     assert medians[1:] == ["200000", "(a)", ">= 200000.0"]
-    written = json_report.document(StoredResults((), ()), shown)
+    written = documents.document(StoredResults((), ()), shown)
     (cells,) = [row["cells"] for row in written["table"]["rows"] if row["row"] == "Median (cps)"]
     assert cells == [200_000.0, "(a)", {"bound": ">=", "value": 200_000.0}]
 
@@ -566,10 +565,10 @@ def test_every_format_has_every_cell() -> None:
         *([line.heading, *map(in_csv, line.cells)] for line in shown.lines),
         *(["note", note, "", "", "", ""] for note in shown.below),
     ]
-    for form in (text.render, markdown.render, latex.render, draft.plain):
+    for form in (text.render, markup.render_markdown, markup.render_latex, text.plain):
         said = re.sub(r"\\", "", form(shown)).replace("textless{}", "<").replace("&lt;", "<")
         assert all(cell in said for line in shown.lines for cell in line.cells)
-    assert max(map(len, draft.plain(shown).splitlines())) <= 72
+    assert max(map(len, text.plain(shown).splitlines())) <= 72
 
 
 # Published tables as files
@@ -593,7 +592,7 @@ def test_a_cell_knows_how_coarsely_it_was_printed(cell: str, number: Printed | N
         assert (found.value, found.half) == pytest.approx((number.value, number.half))
 
 
-GOOD = (Path(load.__file__).parent / "tables" / "nat64-paper-table-4.toml").read_text()
+GOOD = (Path(model.__file__).parent / "tables" / "nat64-paper-table-4.toml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -622,7 +621,7 @@ def test_a_file_that_is_no_table_is_refused_in_one_line(
     path = tmp_path / "bad.toml"
     path.write_text(GOOD.replace(before, after, 1))
     with pytest.raises(UsageError) as refused:
-        load.from_file(path)
+        model.from_file(path)
     golden(str(refused.value))
     assert str(path) in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -641,4 +640,4 @@ def test_a_slip_that_is_not_printed_is_refused(tmp_path: Path, slip: str, golden
     path = tmp_path / "bad.toml"
     path.write_text(f'{GOOD}\n[[slips]]\n{slip}\nwhy = "x"\n')
     with golden.raises(UsageError):
-        load.from_file(path)
+        model.from_file(path)

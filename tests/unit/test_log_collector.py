@@ -28,29 +28,25 @@ from tests.unit.timed_slices import Engine
 
 from natgauge.agreement.generated import ContestantCounts, TrialRequest, TrialResult
 from natgauge.errors import BrokenError, HostError, NatgaugeError, OverrunError, UsageError
-from natgauge.gateways.ipfix_lines import RECORD, IpfixLines
-from natgauge.gateways.logging_ways import LoggingWay
+from natgauge.gateways.logs import RECORD, IpfixLines, LoggingWay
 from natgauge.gateways.recipe import load
-from natgauge.host.cpus import as_if
+from natgauge.host.machine import as_if
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.contract import CommandResult
-from natgauge.log_counts import LogCounts, LogError
 from natgauge.notes import Note
-from natgauge.paired.ratios import PairedRatios, Seat, Seating
-from natgauge.paired.rounds import RoundSums, VoidRounds, disturbance_notes
+from natgauge.paired.ratios import PairedRatios, RoundSums, Seat, Seating, VoidRounds, disturbance_notes
 from natgauge.paired.slices import RoundPlan, TimedRound
-from natgauge.procedures.kit.result.device_figures import with_device_figures
-from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.procedures.kit.results import Attempt, Measurement, with_device_figures
+from natgauge.readings import LogCounts, LogError
 from natgauge.setup import log_collector
 from natgauge.setup.log_collector import Collector, planned
 from natgauge.setup.setup import Setup
 from natgauge.setup.traffic import make_plan
 from natgauge.trial import connection_log, rounds
-from natgauge.trial.connection_log import ConnectionLog, LogFile
+from natgauge.trial.connection_log import ConnectionLog, LogFile, join, listed
 from natgauge.trial.controls import CommandRetries
 from natgauge.trial.lab_measurer import MOST_SILENT, LabMeasurer
-from natgauge.trial.log_join import join, listed
 from natgauge.trial.question import ask
 from natgauge.trial.rounds import TimedGateway, perform
 from natgauge.trials import Phase2Plan

@@ -20,13 +20,11 @@ from pyroute2 import netns
 from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory, undoing
 
-from natgauge import files
-from natgauge.cleaning import cleanup
+from natgauge import cleaning, file_access
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.host import announcements
-from natgauge.host.announcements import Announced, Announcement, turn
-from natgauge.host.settings import LocalSetting, reliance_kept
-from natgauge.labs.common import device, links, locks, marks, namespaces, processes
+from natgauge.host import settings
+from natgauge.host.settings import Announced, Announcement, LocalSetting, reliance_kept, turn
+from natgauge.labs.common import device, links, locks, namespaces, processes
 from natgauge.labs.common import register as registers
 from natgauge.labs.common.device import ThisMachine
 from natgauge.labs.common.processes import NoThreadError, in_thread
@@ -112,7 +110,7 @@ def test_the_value_is_the_one_that_the_kernel_made_of_it_and_a_kill_before_it_is
     knob.write_text("512\n")
     if is_killed:
         register.release()
-        golden(cleanup.clean({"x"}))
+        golden(cleaning.clean({"x"}))
         return
     register.confirm_global(knob, "512")
     golden(undoing(register))
@@ -152,9 +150,9 @@ def test_what_a_killed_lab_set_is_restored_only_when_nobody_relies_on_it_any_mor
     killed.release()
     with other(knob, tmp_path / "elsewhere", 3) as process:
         with golden.raises(BrokenError):
-            cleanup.clean({"x"})
+            cleaning.clean({"x"})
         assert undone(process) == f"restored {knob} to 2"
-    golden(cleanup.clean({"x"}))
+    golden(cleaning.clean({"x"}))
 
 
 def test_a_lab_that_relies_on_the_value_of_another_lab_keeps_it_and_shares_what_nobody_changed_with_none(
@@ -242,7 +240,7 @@ def test_a_register_never_makes_cleaning_write_elsewhere(knob: Path, tmp_path: P
     (knob.parent / "link").symlink_to(outside)
     damaged(knob, {"what": "global", "path": path.format(root=knob.parent), "value": "mine"})
     with pytest.raises(BrokenError, match="only files below"):
-        cleanup.clean({"x"})
+        cleaning.clean({"x"})
     assert outside.read_text() == "theirs"
 
 
@@ -254,7 +252,7 @@ def test_a_register_never_makes_cleaning_delete_elsewhere(
         folder.mkdir()
     damaged(knob, {"what": "directory", "path": path.format(tmp=tmp_path, run=locks.RUN)})
     with golden.raises(BrokenError):
-        cleanup.clean({"x"})
+        cleaning.clean({"x"})
     assert (tmp_path / "outside").exists()
     assert (locks.folder("labs") / "y").exists()
 
@@ -277,7 +275,7 @@ def test_undoing_needs_no_room(knob: Path, monkeypatch: pytest.MonkeyPatch, gold
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
     with monkeypatch.context() as patch:
-        patch.setattr(files, "replace", full)
+        patch.setattr(file_access, "replace", full)
         with golden.raises(HostError):
             register.record("directory", path="more")
         assert undoing(register) == [f"deleted directory {register.directory}", f"restored {knob} to 1"]
@@ -296,16 +294,16 @@ def test_a_lock_can_be_taken_without_room(knob: Path, monkeypatch: pytest.Monkey
         return real(path, flags, *more)
 
     monkeypatch.setattr(os, "open", full)
-    golden(cleanup.clean({"x"}))
+    golden(cleaning.clean({"x"}))
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 def test_another_user_can_neither_hold_a_setting_nor_the_turn(knob: Path) -> None:
     """The names of announcements can be bound by everybody."""
     squatted = [
-        Announced(announcements._digest(str(knob)), "lowered", "", 1, 1, "squatted"),
+        Announced(settings._digest(str(knob)), "lowered", "", 1, 1, "squatted"),
         Announced("", "busy", "", 1, 1, "squatted"),
-        Announced(announcements._digest(str(knob)), "restores", "else", 1, 1, "squatted", "66", "77"),
+        Announced(settings._digest(str(knob)), "restores", "else", 1, 1, "squatted", "66", "77"),
     ]
     names = [f"\0{each.name}" for each in squatted]
     program = (
@@ -317,7 +315,7 @@ def test_another_user_can_neither_hold_a_setting_nor_the_turn(knob: Path) -> Non
     ) as squatter:
         assert squatter.stdout
         assert squatter.stdout.readline() == "bound\n"
-        assert announcements.others(knob, ["lowered", "restores"]) == []
+        assert settings.others(knob, ["lowered", "restores"]) == []
         register = lab(knob, 2)
         assert undoing(register) == [f"restored {knob} to 1"]
         register.release()
@@ -325,7 +323,7 @@ def test_another_user_can_neither_hold_a_setting_nor_the_turn(knob: Path) -> Non
 
 
 def test_who_holds_the_turn_for_too_long_is_named(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
-    monkeypatch.setattr(announcements, "TURN_SECONDS", 0.2)
+    monkeypatch.setattr(settings, "TURN_SECONDS", 0.2)
     begun = time.monotonic()
     with turn(), golden.raises(HostError), turn():
         pass
@@ -333,14 +331,14 @@ def test_who_holds_the_turn_for_too_long_is_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_announcement_is_read_as_it_was_made_and_fits_into_a_name(knob: Path) -> None:
-    longest = "9" * announcements._LONGEST_VALUE
-    made = Announcement(knob, "restores", group=announcements.group_of(knob.parent), first=longest, value=longest)
+    longest = "9" * settings._LONGEST_VALUE
+    made = Announcement(knob, "restores", group=settings.group_of(knob.parent), first=longest, value=longest)
     try:
-        assert announcements.others(knob, ["restores"]) == [made.announced]
-        assert announcements.others(knob, ["restores"], own=[made]) == announcements.others(knob, ["relies"]) == []
+        assert settings.others(knob, ["restores"]) == [made.announced]
+        assert settings.others(knob, ["restores"], own=[made]) == settings.others(knob, ["relies"]) == []
     finally:
         made.close()
-    assert announcements.others(knob, ["restores"]) == []
+    assert settings.others(knob, ["restores"]) == []
 
 
 def test_neither_the_machines_own_namespace_nor_the_processes_that_natgauge_was_started_from_are_taken(
@@ -421,8 +419,8 @@ def test_namespaces_are_listed_before_the_registers_are_read(monkeypatch: pytest
     monkeypatch.setattr(locks, "RUN", tmp_path)
     monkeypatch.setattr(namespaces, "names", names)
     monkeypatch.setattr(namespaces, "all_processes", tuple)
-    monkeypatch.setattr(cleanup, "registered", registered)
-    cleanup.clean(strays=True)
+    monkeypatch.setattr(cleaning, "registered", registered)
+    cleaning.clean(strays=True)
     assert looks[0] == "namespaces"
     assert looks.count("namespaces") == 1
 
@@ -469,7 +467,7 @@ def test_an_ordinary_file_with_a_copied_mark_is_not_natgauges(monkeypatch: pytes
     monkeypatch.setattr(locks, "RUN", tmp_path / "run")
     monkeypatch.setattr(namespaces, "_RUN", tmp_path)
     for name, content in (("ng-x-gateway", ""), ("ng-y-gateway", "of others"), ("plain", "")):
-        marks.write(name, marks.cookie())
+        namespaces.write_mark(name, namespaces.cookie())
         (tmp_path / name).write_text(content)
     assert [name for name in ("ng-x-gateway", "ng-y-gateway", "plain") if namespaces.is_marked(name)] == [
         "ng-x-gateway"
@@ -564,12 +562,12 @@ def test_marks_behind_a_link_are_no_marks_and_a_fifo_is_an_empty_one(tmp_path: P
     (tmp_path / "precious").write_text("of others")
     folder = locks.made_folder("labs").parent / "namespaces"
     folder.symlink_to(tmp_path)
-    assert marks.names() == ()
-    marks.remove("precious")
+    assert namespaces.mark_names() == ()
+    namespaces.remove_mark("precious")
     assert (tmp_path / "precious").exists()
     folder.unlink()
     os.mkfifo(locks.made_folder("namespaces") / "ng-x-gateway")
-    assert marks.read("ng-x-gateway") == ""
+    assert namespaces.read_mark("ng-x-gateway") == ""
 
 
 def test_a_program_that_has_ended_is_waited_for_until_it_is_off_the_list_of_processes(
@@ -578,14 +576,14 @@ def test_a_program_that_has_ended_is_waited_for_until_it_is_off_the_list_of_proc
     lines: list[str] = []
     process = subprocess.Popen(["/bin/true"])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    monkeypatch.setattr(cleanup, "_is_orphan", lambda pid: pid == process.pid)
+    monkeypatch.setattr(cleaning, "_is_orphan", lambda pid: pid == process.pid)
     monkeypatch.setattr(namespaces, "all_processes", lambda: [process.pid])
     # While it is waited for, its parent does what the init process does for an orphan.
     monkeypatch.setattr(time, "sleep", lambda _seconds: process.wait())
-    cleanup.carry_out(cleanup._of_orphans(), lines.append)
+    cleaning.carry_out(cleaning._of_orphans(), lines.append)
     assert lines == []
     assert not Path(f"/proc/{process.pid}").exists()
-    assert cleanup.has_ended(process.pid)
+    assert cleaning.has_ended(process.pid)
 
 
 @pytest.mark.parametrize(
@@ -605,10 +603,10 @@ def test_the_first_process_of_a_container_may_be_natgauge(
     real = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda self: command if str(self) == "/proc/1/cmdline" else real(self))
     seen = {0: None, 1: program}
-    monkeypatch.setattr(cleanup, "_program_of", lambda pid: seen.get(pid, "natgauge-engine"))
+    monkeypatch.setattr(cleaning, "_program_of", lambda pid: seen.get(pid, "natgauge-engine"))
     monkeypatch.setattr(processes, "parent_of", lambda _pid: parent)
     monkeypatch.setattr(locks, "holders", lambda: frozenset({1} if holds else ()))
-    assert cleanup._is_orphan(4711) is orphan
+    assert cleaning._is_orphan(4711) is orphan
 
 
 # Whoever changes a setting that a gateway relies on is found; between labs it is kept.

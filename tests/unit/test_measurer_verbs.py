@@ -22,7 +22,7 @@ from natgauge.inputs.question import DeviceOptions
 from natgauge.measurer import Ability
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.tester.cable import CableTester, FrameKind
-from natgauge.tester.selftest import FloorTester
+from natgauge.tester.own_rates import FloorTester
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer
 from natgauge.trial.planned import Planned

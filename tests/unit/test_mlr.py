@@ -15,10 +15,9 @@ from tests.unit.simulated import Gateway
 
 from natgauge import Result
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.runner import GoneError
-from natgauge.procedures.kit.search.binary_search import SearchPlan
-from natgauge.procedures.kit.search.mlr_search import MlrPlan, search
+from natgauge.procedures.kit.binary_search import SearchPlan
+from natgauge.procedures.kit.mlr_search import MlrPlan, search
+from natgauge.procedures.kit.runner import Bounds, GoneError
 from natgauge.words import Verdict
 
 N = 1000

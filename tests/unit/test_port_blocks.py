@@ -24,23 +24,22 @@ from tests.unit.test_host_limits import made as trial_of
 from natgauge.analysis.conditions import figure_of, unlike_conditions
 from natgauge.analysis.sizing import Subscribers, gives_blocks, sizings
 from natgauge.causes.cause import Cause
-from natgauge.causes.hops import hops_of
-from natgauge.causes.of_trial import TableState, cause_of
+from natgauge.causes.hops import TableState, cause_of, hops_of
 from natgauge.cli import run
 from natgauge.comparisons.request import read_gateways
 from natgauge.errors import UsageError
-from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.port_sets import PortSets
+from natgauge.gateways.preparation import DeviceSettings
 from natgauge.gateways.recipe import available, load
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host import machine
 from natgauge.labs.common.links import End
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.labs.ssh.layout import layout
-from natgauge.measurements.prepared import parameters_of
+from natgauge.labs.ssh.facts import layout
+from natgauge.measurements.measure import parameters_of
 from natgauge.port_blocks import PortBlocks
 from natgauge.reports.sizing.answer import text
-from natgauge.tester.highest import HighestRates
+from natgauge.tester.own_rates import HighestRates
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.question import ask
 

@@ -27,20 +27,17 @@ from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.ethernet import theoretical_maximum
 from natgauge.finding import Finding
-from natgauge.host import capabilities, ethtool
-from natgauge.host.cpus import as_if
-from natgauge.host.ethtool import Part
-from natgauge.host.tuning import tuner
-from natgauge.host.tuning.recorded import settings_of
-from natgauge.host.tuning.tuner import KNOBS
-from natgauge.host.uplinks import uplinks
+from natgauge.host import capabilities, network_ports, tuner
+from natgauge.host.machine import as_if
+from natgauge.host.network_ports import Part, uplinks
+from natgauge.host.recorded import settings_of
+from natgauge.host.tuner import KNOBS
 from natgauge.labs.common import locks
 from natgauge.labs.contract import Port
-from natgauge.labs.wire import drivers
 from natgauge.labs.wire import lab as wire_lab
-from natgauge.labs.wire.drivers import Attached, Media, media_of
+from natgauge.labs.wire import port_state as port_states
 from natgauge.labs.wire.lab import WireLab, port_lock
-from natgauge.labs.wire.port_state import counts_taken, driver_facts, findings, refuse
+from natgauge.labs.wire.port_state import Attached, Media, counts_taken, driver_facts, findings, media_of, refuse
 from natgauge.tester import cable as over_a_cable
 from natgauge.tester import port_probe
 from natgauge.tester.port_probe import of_peer, probe
@@ -107,7 +104,7 @@ OBSTACLES: list[tuple[dict[str, Any], str, str | None]] = [
         "XDP",
         None,
     ),
-    ({"features": drivers.Features(0), "media": driver("e1000e")}, "XDP", None),
+    ({"features": port_states.Features(0), "media": driver("e1000e")}, "XDP", None),
     ({"features": FULL, "media": driver("nfp")}, "XDP", None),
     ({"mtu": 9000, "media": driver("ixgbe")}, "MTU", "ip link set eth1 mtu 1500"),
     ({"frame_sizes": (3412,)}, "MTU", "ip link set eth1 mtu 3394"),
@@ -173,7 +170,7 @@ def test_each_mend_is_a_command_that_sh_runs(made: Made, monkeypatch: pytest.Mon
     """Of all findings: obstacles, the warnings of settings and of the card, and the other end of a veth."""
     made.ports = {**made.ports, name: made.ports["eth1"]}
     put_on_another_node(made, name)
-    lone = {"media": driver("veth"), "features": drivers.Features.BASIC, "peer": name}
+    lone = {"media": driver("veth"), "features": port_states.Features.BASIC, "peer": name}
     seen = set()
     for changed in [*(changed for changed, *_ in OBSTACLES), lone]:
         state, asked = split(changed)
@@ -207,7 +204,7 @@ def test_each_mend_is_a_command_that_sh_runs(made: Made, monkeypatch: pytest.Mon
 def test_a_veth_whose_other_end_cannot_receive_is_a_finding_on_that_port(
     others: list[str], peer: str | None, state: str | None, mend: str | None
 ) -> None:
-    port = port_state(media=driver("veth"), features=drivers.Features.BASIC, peer=peer)
+    port = port_state(media=driver("veth"), features=port_states.Features.BASIC, peer=peer)
     found = list(of_peer(port, others))
     assert [(finding.name, finding.state, finding.mend) for finding in found] == (
         [] if state is None else [("XDP", state, mend)]
@@ -236,7 +233,7 @@ def test_a_virtio_card_with_more_queues_than_cores_needs_further_ones(queues: in
 
 def test_what_the_table_of_drivers_knows_is_not_doubted_and_what_it_does_not_take_is_known() -> None:
     def state(name: str) -> str:
-        port = port_state(features=drivers.Features.BASIC, media=driver(name))
+        port = port_state(features=port_states.Features.BASIC, media=driver(name))
         return next(finding.state for finding in findings(port) if finding.name == "XDP")
 
     # It gains redirects with a program.
@@ -332,7 +329,7 @@ def test_nothing_is_attached_where_nothing_is_sent_and_nothing_sent_between_port
     [
         ("Twisted Pair", [False, False, True], True, 0),
         ("Twisted Pair", [True, False], True, 1),
-        (drivers.VIRTUAL, [False, True], False, 1),
+        (port_states.VIRTUAL, [False, True], False, 1),
         # It stays down.
         ("Twisted Pair", [False] * 10_000, False, None),
     ],
@@ -470,7 +467,7 @@ def port(
 
     def ask(_interface: str, request: Any) -> None:
         assert ctypes.sizeof(request) == 196
-        assert request.cmd == drivers._GET_DRIVER
+        assert request.cmd == port_states._GET_DRIVER
         ctypes.memmove(
             ctypes.addressof(request), struct.pack("I32s32s32s", 3, b"ixgbe", b"6.18", b"0x800003df\0junk"), 100
         )
@@ -492,10 +489,10 @@ def port(
                 raise NotSupportedError
             return SimpleNamespace(port=kind, speed=speed)
 
-    monkeypatch.setattr(ethtool, "ask", ask)
-    monkeypatch.setattr(ethtool, "read", read)
-    monkeypatch.setattr(drivers, "_has_card", lambda _interface: card)
-    monkeypatch.setattr(drivers, "IoctlEthtool", Tool)
+    monkeypatch.setattr(network_ports, "ask", ask)
+    monkeypatch.setattr(network_ports, "read", read)
+    monkeypatch.setattr(port_states, "_has_card", lambda _interface: card)
+    monkeypatch.setattr(port_states, "IoctlEthtool", Tool)
 
 
 @pytest.mark.parametrize(
@@ -546,7 +543,7 @@ def test_a_wire_tells_all_of_both_links() -> None:
 
 
 def test_a_lab_that_is_used_twice_remarks_once_on_each_port(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
-    found = {"a": drivers.Features.BASIC, "b": drivers.Features.BASIC | drivers.Features.NDO_XMIT}
+    found = {"a": port_states.Features.BASIC, "b": port_states.Features.BASIC | port_states.Features.NDO_XMIT}
     monkeypatch.setattr(capabilities, "require", lambda *_: None)
     monkeypatch.setattr(wire_lab, "port_lock", lambda *_: SimpleNamespace(take=lambda: None))
     monkeypatch.setattr(wire_lab, "refuse_missing", lambda _name: None)
@@ -556,12 +553,12 @@ def test_a_lab_that_is_used_twice_remarks_once_on_each_port(monkeypatch: pytest.
     lab.take()
     lab.take()
     golden(lab.parameters()["port_remarks"])
-    found["b"] = drivers.Features.BASIC
+    found["b"] = port_states.Features.BASIC
     lab.take()
     golden(lab.parameters()["port_remarks"])
 
 
-@pytest.mark.parametrize(("medium", "waits"), [("Twisted Pair", True), (drivers.VIRTUAL, False)])
+@pytest.mark.parametrize(("medium", "waits"), [("Twisted Pair", True), (port_states.VIRTUAL, False)])
 def test_the_wire_lab_waits_for_a_link_that_negotiates_its_speed(
     monkeypatch: pytest.MonkeyPatch, medium: str, *, waits: bool
 ) -> None:
@@ -630,14 +627,14 @@ def test_a_driver_that_does_not_know_a_part_has_nothing_of_it_and_any_other_erro
     def refuse(*_: object) -> NoReturn:
         raise error
 
-    monkeypatch.setattr(ethtool, "_exchange", refuse)
-    monkeypatch.setattr(ethtool, "ask", refuse)
+    monkeypatch.setattr(network_ports, "_exchange", refuse)
+    monkeypatch.setattr(network_ports, "ask", refuse)
     monkeypatch.setattr(IoctlEthtool, "get_features", refuse)
     if reason is None:
-        assert ethtool.read("eth1", part) is None
+        assert network_ports.read("eth1", part) is None
         return
     with pytest.raises(HostError) as refused:
-        ethtool.read("eth1", part)
+        network_ports.read("eth1", part)
     assert str(refused.value) == f"port eth1: {part} cannot be read ({reason})"
 
 

@@ -23,22 +23,21 @@ from tests.unit.test_churn import made as churned
 
 from natgauge.errors import BrokenError
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.log_counts import LogCounts
 from natgauge.measurer import TearDown
 from natgauge.notes import Note
 from natgauge.procedures.back_to_back import buffer_notes, buffer_times
 from natgauge.procedures.frame_loss import shares_of
-from natgauge.procedures.kit.measure.draws import expected_connections, expected_new
-from natgauge.procedures.kit.measure.floods import beside_flood
-from natgauge.procedures.kit.measure.phase1 import safely_below
-from natgauge.procedures.kit.result.frame_counts import few_lost, forwarding_rate, lost_share, shortfall
-from natgauge.procedures.kit.result.results import Attempt, Measurement
-from natgauge.procedures.kit.search.permanent_loss import Faults
-from natgauge.procedures.kit.search.queues import least_rate, wait_limit
+from natgauge.procedures.kit.frame_counts import few_lost, forwarding_rate, lost_share, shortfall
+from natgauge.procedures.kit.losses import Faults
+from natgauge.procedures.kit.mixed_loads import beside_flood
+from natgauge.procedures.kit.phases import expected_connections, expected_new, safely_below
+from natgauge.procedures.kit.queues import least_rate_with_queues, wait_limit
+from natgauge.procedures.kit.results import Attempt, Measurement
 from natgauge.procedures.reset import Outage, surviving_share
 from natgauge.procedures.tear_down_rate import _checked, tear_down
+from natgauge.readings import LogCounts
+from natgauge.reports.html.charts import limit_of
 from natgauge.reports.html.figures import looks_of, question_figures
-from natgauge.reports.html.references import limit_of
 from natgauge.subscriber_profiles import load, profiles
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
@@ -97,8 +96,8 @@ def test_the_limit_of_a_wait_follows_from_length_and_error(seconds: float, error
 
 def test_what_a_device_surely_does_is_never_more_than_it_does() -> None:
     """A device of 110,000/s with a queue of 2,048 frames passes 312 frames at any rate."""
-    assert least_rate(312, 2.3e6, 0.02) < 110_000
-    assert least_rate(1e6, 100_000, 0.02) == pytest.approx(100_000, rel=0.003)
+    assert least_rate_with_queues(312, 2.3e6, 0.02) < 110_000
+    assert least_rate_with_queues(1e6, 100_000, 0.02) == pytest.approx(100_000, rel=0.003)
 
 
 def test_failures_that_chance_scatters_slow_phase_1_down_to_a_bound() -> None:

@@ -22,18 +22,16 @@ from tests.unit.simulated import Gateway
 import natgauge
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.measurements.making import make
+from natgauge.measurements.record import make
 from natgauge.measurer import Ability, Measurer
 from natgauge.metrics import metrics
 from natgauge.metrics.metric import Metric
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, get, latency, procedures, throughput
-from natgauge.procedures.kit.events import Bounds, Event
-from natgauge.procedures.kit.measure.prerequisite import inner
-from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.repetitions import Answered, Repetitions
-from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
-from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.phases import inner
+from natgauge.procedures.kit.procedure import Answered, Procedure, Repetitions
+from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
+from natgauge.procedures.kit.runner import Bounds, Event, TrialRunner
 from natgauge.procedures.kit.settings import COMMON, DECIDED_ELSEWHERE, Profile, TrialSettings
 from natgauge.records.parameters import Parameters
 from natgauge.trial.lab_measurer import LabMeasurer

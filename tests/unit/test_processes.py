@@ -21,16 +21,15 @@ from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory
 from tests.unit.made_results import grouped
 
-from natgauge.analysis.own_work import own_work
+from natgauge.analysis.unit_frames import own_work
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways import gateway as driver
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand
-from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe import Recipe, load
+from natgauge.gateways.recipe_model import Process
 from natgauge.gateways.toml_layers import BUILT_IN
-from natgauge.host import process_files
-from natgauge.host.tuning import knobs
+from natgauge.host import knobs, process_files
 from natgauge.labs.common import processes
 from natgauge.labs.common.device import NamespaceDevice, ThisMachine
 from natgauge.labs.contract import CommandResult

@@ -27,13 +27,12 @@ from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.gateways import far_side, limits
 from natgauge.gateways import gateway as driver
-from natgauge.gateways.chain import Chain
-from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.gateway import Chain, Gateway
 from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
-from natgauge.gateways.needs import refuse_absent_files
+from natgauge.gateways.preparation import refuse_absent_files
 from natgauge.gateways.recipe import VARIABLE, Recipe, as_played, available, digest, load
 from natgauge.gateways.recipe_model import VERBS, GatewayLimits, Knobs
-from natgauge.gateways.rule_names import edit, edits_in, unmatched
+from natgauge.gateways.rule_sets import edit, edits_in, unmatched
 from natgauge.gateways.toml_layers import absent, digests
 from natgauge.host.settings import LocalSetting
 from natgauge.inputs.question import DeviceOptions

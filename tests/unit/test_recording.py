@@ -16,7 +16,7 @@ from tests.unit.made_settings import alone
 from tests.unit.simulated import Gateway
 from tests.unit.test_accepted_ports import written
 
-from natgauge.analysis.comparing import comparable
+from natgauge.analysis.derived import comparable
 from natgauge.comparisons.request import (
     ComparedGateway,
     CompareOptions,
@@ -26,22 +26,21 @@ from natgauge.comparisons.request import (
     with_usual_options,
 )
 from natgauge.errors import UsageError
-from natgauge.gateways.device_settings import DeviceSettings
+from natgauge.gateways.preparation import DeviceSettings
 from natgauge.gateways.recipe import load
 from natgauge.host import machine
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs import kinds
 from natgauge.labs.contract import DeviceCores
-from natgauge.measurements.conditions import Conditions, gateway_parameters, record, with_receiver, without_search
-from natgauge.measurements.making import make
-from natgauge.measurements.prepared import parameters_of
+from natgauge.measurements.measure import parameters_of
+from natgauge.measurements.record import Conditions, gateway_parameters, make, record, with_receiver, without_search
 from natgauge.procedures import procedures, throughput
-from natgauge.procedures.kit.result.results import Measurement, make_result
+from natgauge.procedures.kit.results import Measurement, make_result
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import OF_HOST, OWN_TIMEOUT, Parameters, describe, descriptions
 from natgauge.setup.cell import inputs_of_part, place_inputs
-from natgauge.tester.highest import HighestRates
+from natgauge.tester.own_rates import HighestRates
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.question import ask
 from natgauge.words import Verdict

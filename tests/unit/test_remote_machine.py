@@ -21,19 +21,17 @@ from tests.unit import fake_ethtool
 from tests.unit.golden import Golden
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.host.sections import sections_of
-from natgauge.host.tuning import recorded
-from natgauge.labs.common.network_counters import queues_shown
+from natgauge.host import recorded
+from natgauge.host.programs import sections_of
+from natgauge.labs.common.links import queues_shown
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh import bsd, remote
-from natgauge.labs.ssh import layout as layouts
-from natgauge.labs.ssh import segment as segments
-from natgauge.labs.ssh.facts import RemoteFacts, read, refuse_unfit, script
-from natgauge.labs.ssh.layout import layout
-from natgauge.labs.ssh.openssh import SshHost, end_orphans, explained
-from natgauge.labs.ssh.remote import RemoteDevice, RemoteMachine
-from natgauge.labs.ssh.segment import Segment, SystemWork
+from natgauge.labs.ssh import facts as layouts
+from natgauge.labs.ssh import lab as segments
+from natgauge.labs.ssh.facts import RemoteFacts, layout, read, refuse_unfit, script
+from natgauge.labs.ssh.lab import Segment, SystemWork
+from natgauge.labs.ssh.remote import RemoteDevice, RemoteMachine, SshHost, end_orphans, explained
 
 TEXT = r"""
 Welcome to the router!

@@ -20,33 +20,30 @@ from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
-from natgauge.analysis.between_runs import sitting_of, take_turns
-from natgauge.analysis.change import Change
-from natgauge.analysis.contrast import median_interval_of
+from natgauge.analysis.contrast import median_interval_of, sitting_of, take_turns
+from natgauge.analysis.run_changes import Change
 from natgauge.campaigns.run import join
 from natgauge.campaigns.state import MeasurementState
 from natgauge.errors import HostError
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import Cell
-from natgauge.measurements.making import make
+from natgauge.measurements.record import make
 from natgauge.measurer import Ability
 from natgauge.procedures import connection_rate
-from natgauge.procedures.kit.procedure import make_settings
-from natgauge.procedures.kit.repetitions import is_enough, well_known
-from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
-from natgauge.procedures.kit.search.rate_search import near, own_grid
+from natgauge.procedures.kit.procedure import is_enough, make_settings, well_known
+from natgauge.procedures.kit.rate_search import near, own_grid
+from natgauge.procedures.kit.results import Measurement, MeasurementResult, make_result
+from natgauge.procedures.kit.runner import TIME
 from natgauge.procedures.kit.settings import MOST_AUTO_REPETITIONS
-from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Memory
 from natgauge.reports.difference import Diff, diff, document, text
 from natgauge.reports.text import spread_text, verdict
-from natgauge.statistics.order_statistics import median_interval
-from natgauge.trial.bench import Bench, Ready
+from natgauge.statistics.summary import median_interval
+from natgauge.trial.bench import Bench, FreshLabs, Ready, in_repetition, seed_of_repetition
+from natgauge.trial.controls import Silent
 from natgauge.trial.planned import Planned
-from natgauge.trial.protocols import Silent
-from natgauge.trial.renewal import FreshLabs, in_repetition, seed_of_repetition
 from natgauge.words import LimitedBy, Placement, Verdict
 
 VALUES = [1000.0, 1010.0, 990.0, 1005.0]

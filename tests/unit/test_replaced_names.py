@@ -19,7 +19,7 @@ IMPORTS = re.compile(r"\A(?:.*\n)*?from __future__ import annotations\n(?:(?:fro
 APART = {
     ("test_guest.py", "PACKAGES", "natgauge.gateways.support"),
     # Lab tests shorten the first trial of a search of rates alone.
-    ("conftest.py", "FIRST_TRIAL_SECONDS", "natgauge.procedures.kit.measure.validation"),
+    ("conftest.py", "FIRST_TRIAL_SECONDS", "natgauge.procedures.kit.validation"),
     ("conftest.py", "FIRST_TRIAL_SECONDS", "natgauge.trial.bench"),
 }
 

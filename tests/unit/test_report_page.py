@@ -30,10 +30,9 @@ from natgauge.delays import Delays
 from natgauge.doubt_words import DoubtWord
 from natgauge.errors import BrokenError
 from natgauge.figure_text import at_least, at_most
-from natgauge.known_doubts import Grade
-from natgauge.measurements.making import make
+from natgauge.measurements.record import make
 from natgauge.measurer import Ability
-from natgauge.notes import Note
+from natgauge.notes import Grade, Note
 from natgauge.procedures import latency
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord, BehaviourClasses
 from natgauge.records.campaign import CAMPAIGN_SCHEMA
@@ -43,11 +42,10 @@ from natgauge.records.store import JOURNAL_SCHEMA, Store, write_document
 from natgauge.reports.answers import answers
 from natgauge.reports.graded_doubts import explained, mark
 from natgauge.reports.html import charts
+from natgauge.reports.html.charts import limit_of, load_limit
 from natgauge.reports.html.evidence import LoadDelays
 from natgauge.reports.html.figures import FigureGroup, forest_figures, looks_of, question_figures
-from natgauge.reports.html.metrics_table import metrics_tables
-from natgauge.reports.html.page import page
-from natgauge.reports.html.references import limit_of, load_limit
+from natgauge.reports.html.page import page, tables_of_metrics
 from natgauge.reports.main_figure import in_cell, median, repetitions
 from natgauge.reports.sheet import lines_of
 from natgauge.stored.find_results import find
@@ -644,7 +642,7 @@ def test_ratios_of_all_quantities_have_one_axis() -> None:
 
 
 def test_a_table_of_more_points_than_devices_has_a_row_for_each_point() -> None:
-    (table,) = metrics_tables([rate("a", 1e5, 1, 1000 * count) for count in range(1, 9)])
+    (table,) = tables_of_metrics([rate("a", 1e5, 1, 1000 * count) for count in range(1, 9)])
     assert (table.corner, table.head, len(table.rows)) == ("conditions", ("a",), 8)
     assert [entry.column for _, ((entry,),) in table.rows] == list(range(1, 9))
 

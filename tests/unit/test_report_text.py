@@ -16,14 +16,13 @@ from tests.unit.made_results import grouped, in_turns, made
 from tests.unit.simulated import Gateway
 
 from natgauge.comparisons.compare import log_notes
-from natgauge.known_doubts import Grade, known
-from natgauge.measurements.making import make
-from natgauge.notes import Note
+from natgauge.measurements.record import make
+from natgauge.notes import Grade, Note, known
 from natgauge.procedures import enumeration_orders, frame_loss, latency
-from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
+from natgauge.procedures.kit.results import Measurement, MeasurementResult, make_result
 from natgauge.records.measurement import Result
 from natgauge.records.store import plain
-from natgauge.reports import csv_table, markdown, pivot
+from natgauge.reports import csv_table, markup, pivot
 from natgauge.reports.answers import one
 from natgauge.reports.collected import Stored, StoredResults
 from natgauge.reports.heading import heading
@@ -270,7 +269,7 @@ def test_every_form_has_the_loss_at_each_load_with_its_range() -> None:
         parameters={"placement": "isolated"},
     )
     label = "loss at 50 % of the highest load"
-    for form in (text_of([result]), markdown.render(sheet([result]))):
+    for form in (text_of([result]), markup.render_markdown(sheet([result]))):
         (line,) = (line for line in form.splitlines() if label in line)
         assert "1.0 (0.0 to 2.0)" in line
         assert "loss at 100 %" not in form, "the value of the result is this loss"

@@ -19,16 +19,16 @@ from tests.unit.test_recording import result, settings
 
 from natgauge.agreement.generated import ReceiverTime, TrialResult
 from natgauge.agreement.trial import LEAST_STALL_SECONDS
-from natgauge.analysis.comparing import comparable
+from natgauge.analysis.derived import comparable
 from natgauge.errors import BrokenError, UsageError
 from natgauge.procedures import get, procedures
-from natgauge.procedures.kit.measure.phase2 import Phase2Settings
-from natgauge.procedures.kit.time_budget import nominal_seconds
+from natgauge.procedures.kit.phases import Phase2Settings
+from natgauge.procedures.kit.runner import nominal_seconds
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.question import ask
-from natgauge.trial.receiver_time import receiver_seconds, seconds_of, shortened
 from natgauge.trial.requests import CATCH_UP_PERCENT, PREPARING_CATCH_UP_PERCENT, learned, pacing, watched_bound
+from natgauge.trial.rounds import receiver_seconds, seconds_of, shortened
 from natgauge.trials import LONGEST_PHASE_SECONDS, Direction, Phase2Plan, RateStep
 from natgauge.words import Placement, Verdict
 

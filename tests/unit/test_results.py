@@ -18,25 +18,23 @@ from tests.unit.made_settings import alone, stored_alone
 from tests.unit.simulated import Gateway
 from tests.unit.test_doubtful import doubt, rate
 
-from natgauge.analysis.between_runs import left_range
+from natgauge.analysis.contrast import left_range
 from natgauge.cli import run
 from natgauge.doubts import find
 from natgauge.doubts.doubt import count_of
-from natgauge.known_doubts import words_of
-from natgauge.measurements.making import make
+from natgauge.measurements.record import make
 from natgauge.metrics import metrics
-from natgauge.notes import Note
+from natgauge.notes import Note, words_of
 from natgauge.procedures import procedures
-from natgauge.procedures.kit.result.notes import disturbed_note
-from natgauge.procedures.kit.result.results import Attempt, Measurement, make_result, verdict_counts
-from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
+from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS
+from natgauge.procedures.kit.results import Attempt, Measurement, disturbed_note, make_result, verdict_counts
 from natgauge.procedures.tear_down_rate import tear_down
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS, Parameters, describe, descriptions
 from natgauge.records.store import Store
 from natgauge.reports import csv_table
-from natgauge.reports.doubtful import in_summary
 from natgauge.reports.graded_doubts import graded
+from natgauge.reports.main_figure import in_summary
 from natgauge.reports.rows import rows
 from natgauge.reports.text import table, verdict
 from natgauge.stored.find_results import read_summary

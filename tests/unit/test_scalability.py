@@ -20,7 +20,7 @@ from tests.unit.made_results import kept, made, searched
 from tests.unit.pages import tables_of, words_of
 
 from natgauge import Result
-from natgauge.analysis.scalability import derived_rows
+from natgauge.analysis.derived import derived_rows
 
 PREVIOUS = "median / previous median over "
 WORSE = "degradation over "

@@ -19,12 +19,10 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import made
 
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.result.results import Measurement
-from natgauge.procedures.kit.search.binary_search import SearchPlan, search
-from natgauge.procedures.kit.search.invalid_trials import MOST_LOST_REPEATS, TESTER_REPEATS
-from natgauge.procedures.kit.time_budget import OutlastedError, TimeUpError
-from natgauge.reports.doubtful import stated
+from natgauge.procedures.kit.binary_search import SearchPlan, search
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import MOST_LOST_REPEATS, TESTER_REPEATS, Bounds, OutlastedError, TimeUpError
+from natgauge.reports.main_figure import statement_of
 from natgauge.words import LimitedBy, Verdict
 
 TOP = 16e6
@@ -259,7 +257,7 @@ def test_where_the_trials_are_at_their_end_a_device_that_passed_all_is_not_the_l
     assert found.value == max(one.load for one in found.attempts)
     assert [note.word for note in found.notes] == ["ended early"]
     result = made([found.value], limited_by=found.limited_by, doubts=[{**asdict(found.notes[0]), "grade": "answer"}])
-    assert (stated(result).lower, stated(result).upper) == (found.value, math.inf)
+    assert (statement_of(result).lower, statement_of(result).upper) == (found.value, math.inf)
 
 
 def test_a_device_that_is_gone_before_a_load_failed_is_the_limit() -> None:

@@ -15,14 +15,10 @@ from tests.unit.golden import Golden
 from natgauge.causes.cause import Cause
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.late_delays import LateDelays
-from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.result.results import Attempt, Measurement
-from natgauge.procedures.kit.search.binary_search import SearchPlan, search
-from natgauge.procedures.kit.search.bracket import Bracket, Load
-from natgauge.procedures.kit.search.buckets import clearer, suspected
-from natgauge.procedures.kit.search.permanent_loss import Faults, PermanentLoss, Reason, Through
-from natgauge.procedures.kit.search.rare_loss import ABOVE
-from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, nominal_seconds, nothing_passed
+from natgauge.procedures.kit.binary_search import Bracket, Load, SearchPlan, search
+from natgauge.procedures.kit.losses import RARE_ABOVE, Faults, PermanentLoss, Reason, Through, bucket_suspected, clearer
+from natgauge.procedures.kit.results import Attempt, Measurement
+from natgauge.procedures.kit.runner import Bounds, TimeBudget, TimeUpError, nominal_seconds, nothing_passed
 from natgauge.trials import Direction, Phase2Plan, RateStep, Trial
 
 FRAMES = 1_000_000
@@ -33,7 +29,7 @@ def searched(*, time_ends: bool) -> Measurement:
     failed: set[float] = set()
 
     def trial(rate: float, _short: bool, _bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
-        if any(math.isclose(rate, ABOVE * load) for load in failed):
+        if any(math.isclose(rate, RARE_ABOVE * load) for load in failed):
             if time_ends:
                 raise TimeUpError("the time of 60 s is used up")
             return make_outcome("INVALID", "a stall", limited_by="host")
@@ -116,7 +112,7 @@ def test_what_a_trial_showed_of_bounds_that_no_longer_count_explains_no_later_on
             limit = 300_000.0
         if rate <= limit:
             return PASSED
-        shows = any(math.isclose(rate, ABOVE * load) for load in failed)
+        shows = any(math.isclose(rate, RARE_ABOVE * load) for load in failed)
         failed.add(rate)
         few = rate <= 1.0102 * limit and not shows
         return failed_of(1 if few else int(FRAMES * (1 - limit / rate) / 2))
@@ -316,7 +312,7 @@ def failing(*trials: tuple[float, float], limited_by: str = "device") -> list[At
     ],
 )
 def test_a_bucket_is_suspected_by_what_failed_trials_lost(failed: list[Attempt], share: float, lasting: float) -> None:
-    bucket = suspected(failed, 1e5)
+    bucket = bucket_suspected(failed, 1e5)
     assert bucket is not None
     assert (bucket.share, bucket.lasting) == pytest.approx((share, lasting), rel=1e-5)
     assert bucket.trial == (1.25e5, 250_000)
@@ -327,7 +323,7 @@ def test_a_bucket_is_suspected_by_what_failed_trials_lost(failed: list[Attempt],
     [[], failing((2e5, 0.46)), failing((2e5, 0.04)), failing((1.04e5, 0.02)), failing((2e5, 0.25), limited_by="table")],
 )
 def test_none_is_suspected_by_what_an_overload_or_a_rare_loss_explains(failed: list[Attempt]) -> None:
-    assert suspected(failed, 1e5) is None
+    assert bucket_suspected(failed, 1e5) is None
 
 
 @pytest.mark.parametrize(

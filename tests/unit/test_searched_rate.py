@@ -15,29 +15,27 @@ from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 from tests.unit.test_rare_loss import LosesAFew
 
-from natgauge.comparisons.estimates import Subject, estimate_of
+from natgauge.comparisons.by_rates import Searched, most_too_high, refuse_too_few
+from natgauge.comparisons.method import Subject, estimate_of
 from natgauge.comparisons.request import ComparisonGoal
-from natgauge.comparisons.searched import Searched, most_too_high, refuse_too_few
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.metrics.shared_figures import TRIAL_SECONDS
+from natgauge.metrics.metric import TRIAL_SECONDS
 from natgauge.notes import Note
-from natgauge.paired.rates import ratio_of
-from natgauge.paired.ratios import PlaceKind
-from natgauge.paired.rounds import Void, VoidRounds
+from natgauge.paired.ratios import PlaceKind, Void, VoidRounds, ratio_of
 from natgauge.procedures import get
-from natgauge.procedures.kit.result.results import Attempt, Measurement
-from natgauge.procedures.kit.search.late_frames import (
+from natgauge.procedures.kit.rate_search import (
     Length,
     ShortTrialsError,
-    most_share,
-    note_of,
-    of_connections,
-    of_trials,
+    late_note,
+    length_of_connections,
+    length_of_trials,
+    most_late_share,
     refuse_short,
+    top_rate,
 )
-from natgauge.procedures.kit.search.rate_search import top_rate
-from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.procedures.kit.results import Attempt, Measurement
+from natgauge.procedures.kit.runner import TimeUpError
 from natgauge.records.comparison import RatioEstimate
 from natgauge.records.parameters import Parameters
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS
@@ -312,7 +310,7 @@ def test_few_connections_are_kept_where_they_may_answer_or_more_would_not(
     refuse_too_few(short(*first), short(*other), FEW, goal)
 
 
-@pytest.mark.parametrize("length", [of_connections(64), of_trials(0.00100005)], ids=["N", "T"])
+@pytest.mark.parametrize("length", [length_of_connections(64), length_of_trials(0.00100005)], ids=["N", "T"])
 def test_a_rate_that_the_tolerated_lag_may_have_made_is_refused_with_the_least_length_that_would_do(
     length: Length, golden: Golden
 ) -> None:
@@ -321,7 +319,7 @@ def test_a_rate_that_the_tolerated_lag_may_have_made_is_refused_with_the_least_l
         refuse_short(seconds, rate, error, length)
     assert said.value.least_rate == pytest.approx(rate * seconds / (seconds + LEAST_LAG_SECONDS))
     longer = seconds * said.value.enough / length.amount
-    assert most_share(longer, error) <= 0.01 < most_share(0.95 * longer, error)
+    assert most_late_share(longer, error) <= 0.01 < most_late_share(0.95 * longer, error)
     # A twentieth is told, and not refused.
     refuse_short(20 * LEAST_LAG_SECONDS, rate, error, length)
     with pytest.raises(ShortTrialsError):
@@ -333,7 +331,7 @@ def test_a_rate_that_the_tolerated_lag_may_have_made_is_refused_with_the_least_l
     ("seconds", "grade"), [(0.004, "answer"), (0.0041, "interval"), (0.02, None), (0.0199, "interval")]
 )
 def test_a_lag_is_told_where_it_says_more_than_the_error_of_the_search(seconds: float, grade: str | None) -> None:
-    notes = note_of(seconds, 1e5, SearchError(share=0.01), "use longer trials")
+    notes = late_note(seconds, 1e5, SearchError(share=0.01), "use longer trials")
     assert [(note.grade, note.value) for note in notes] == ([(grade, LEAST_LAG_SECONDS / seconds)] if grade else [])
 
 

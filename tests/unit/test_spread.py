@@ -24,9 +24,9 @@ from natgauge import spread
 from natgauge.campaigns.cells import points
 from natgauge.campaigns.plan import Plan, parse, read
 from natgauge.errors import EndedBySignal, HostError, UsageError
-from natgauge.host import cpus
+from natgauge.host import machine
 from natgauge.labs.common import locks
-from natgauge.spread import access, resources, workers
+from natgauge.spread import access, coordinator, worker
 from natgauge.spread.cluster import ClosedScheduler, listening, workers_at
 from natgauge.spread.cluster import run as run_until_signal
 from natgauge.spread.worker import WorkerMachine
@@ -77,7 +77,7 @@ def test_a_worker_plans_what_it_has_a_lab_for_nobody_samples_it_and_its_death_is
         assert found.plan_cells(plan(lab_name="attic"), "plan")
         with pytest.raises(UsageError, match=r"plan: .*cores"):
             found.plan_cells(plan(lab_name="attic", placement="isolated", cores="0,1"), "plan")
-        monkeypatch.setattr(workers, "look", die)
+        monkeypatch.setattr(coordinator, "look", die)
         with pytest.raises(HostError, match=r"all at local:1 died while they were looked at"):
             found.plan_cells(plan(lab_name="attic"), "plan")
 
@@ -129,7 +129,7 @@ def test_without_dask_its_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 class _Scheduler:
     """A scheduler at which these workers are, and its client."""
 
-    def __init__(self, *offered: resources.Resources, python: str = "3.11.0", silent: bool = False) -> None:
+    def __init__(self, *offered: worker.Resources, python: str = "3.11.0", silent: bool = False) -> None:
         self.workers = {
             f"tcp://w:{number}": {"name": f"w{number}", "resources": one} for number, one in enumerate(offered)
         }
@@ -162,13 +162,13 @@ class _Scheduler:
         return {"client": here, "scheduler": here, "workers": dict.fromkeys(self.workers, there)}
 
 
-def offering(*offered: resources.Resources, **scheduler: Any) -> Any:
+def offering(*offered: worker.Resources, **scheduler: Any) -> Any:
     """Workers that offer this."""
     client: Any = _Scheduler(*offered, **scheduler)
-    return workers.Workers(client, "dask://a", host_name=False)
+    return coordinator.Workers(client, "dask://a", host_name=False)
 
 
-OURS = {resources.of_worker(): 1.0}
+OURS = {worker.of_worker(): 1.0}
 
 
 @pytest.mark.parametrize(
@@ -181,24 +181,24 @@ OURS = {resources.of_worker(): 1.0}
     ids=["another natgauge", "another Python", "a scheduler that answers no more"],
 )
 def test_workers_that_cannot_measure_for_us_are_refused(
-    offered: list[resources.Resources], scheduler: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+    offered: list[worker.Resources], scheduler: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(coordinator, "ANSWER_SECONDS", 0.05)
     with pytest.raises(HostError, match=said):
         offering(*offered, **scheduler)
 
 
 def test_cells_are_planned_once_for_the_cores_of_all_workers_and_alike_machines_are_one() -> None:
     shares = [
-        resources.Offer(name="w", cores=cores, labs=("default",), machine_wide=True).resources({})
+        worker.Offer(name="w", cores=cores, labs=("default",), machine_wide=True).resources({})
         for cores in ((400, 401), (402, 403))
     ]
     found = offering(*shares, python="3.11.1")
 
-    def planned(**lab: str) -> resources.Resources:
+    def planned(**lab: str) -> worker.Resources:
         cell = {"name": "one", "gateways": ["linux-ipv4"], "measure": [{"metric": "throughput"}], "seed": 1}
         (point,) = found.plan_cells(parse({**cell, "lab": {"placement": "isolated", **lab}}, "plan"), "plan")
-        needed: resources.Resources = found.needs[point.name]
+        needed: worker.Resources = found.needs[point.name]
         return needed
 
     needs = planned(cores="403", sender_cores="402")
@@ -285,10 +285,10 @@ DNS64 = {"device": "unbound-dns64", "measure": {"metric": "resolution-rate"}, "p
 def use(monkeypatch: pytest.MonkeyPatch, number: int, siblings: int = 1) -> None:
     """Make this machine one of `number` cores; each physical core has `siblings` of them."""
     there = tuple(range(number))
-    monkeypatch.setattr(cpus, "online_cpus", lambda: there)
+    monkeypatch.setattr(machine, "online_cpus", lambda: there)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(there))
     monkeypatch.setattr(
-        resources, "_siblings", lambda cpu: tuple(range(cpu // siblings * siblings, (cpu // siblings + 1) * siblings))
+        worker, "_siblings", lambda cpu: tuple(range(cpu // siblings * siblings, (cpu // siblings + 1) * siblings))
     )
 
 
@@ -297,15 +297,13 @@ def made(device: str, measure: Mapping[str, object], lab: Mapping[str, Any]) -> 
     return parse({**plan, "seed": 1}, "plan")
 
 
-def wanted(device: str = "linux-ipv4", measure: Mapping[str, object] = THROUGHPUT, **lab: Any) -> resources.Resources:
+def wanted(device: str = "linux-ipv4", measure: Mapping[str, object] = THROUGHPUT, **lab: Any) -> worker.Resources:
     plan = made(device, measure, lab)
-    return resources.needs(plan, points(plan)[0])
+    return worker.needs(plan, points(plan)[0])
 
 
-def offered(
-    cores: Sequence[int] = (0,), labs: Sequence[str] = ("default",), *, whole: bool = True
-) -> resources.Resources:
-    return resources.Offer(name="w", cores=tuple(cores), labs=tuple(labs), machine_wide=whole).resources(FACTS)
+def offered(cores: Sequence[int] = (0,), labs: Sequence[str] = ("default",), *, whole: bool = True) -> worker.Resources:
+    return worker.Offer(name="w", cores=tuple(cores), labs=tuple(labs), machine_wide=whole).resources(FACTS)
 
 
 #: Cores of the machine, a cell, and what it needs; of the cores that it names no others than these.
@@ -329,16 +327,16 @@ NEEDED: list[tuple[int, dict[str, Any], dict[str, float]]] = [
     (2, {**DNS64, "cores": 1}, {"cores": 1}),
     (2, {**DNS64, "cores": 2}, {"cores": 2}),
     # A chain whose devices have their own cores needs all of them.
-    (6, {"device": "464xlat-tayga", "cores_each": 2}, {"cores": 5, resources.MACHINE_WIDE: 1}),
+    (6, {"device": "464xlat-tayga", "cores_each": 2}, {"cores": 5, worker.MACHINE_WIDE: 1}),
     (
         6,
         {"device": "464xlat-tayga", "cores": "ce=2-3,pe=4", "sender_cores": "1"},
-        {"cores": 4, "core 1": 1, "core 2": 1, "core 3": 1, "core 4": 1, resources.MACHINE_WIDE: 1},
+        {"cores": 4, "core 1": 1, "core 2": 1, "core 3": 1, "core 4": 1, worker.MACHINE_WIDE: 1},
     ),
     # Ports of a wire are there once, and so is a setting of the whole machine; of the chain the second half has one.
-    (2, {"device": "nftables-nat44", **WIRE}, {"lab rack": 1, resources.MACHINE_WIDE: 1}),
-    (2, {"device": "nftables-nat44"}, {resources.MACHINE_WIDE: 1}),
-    (2, {"device": "464xlat-tayga"}, {resources.MACHINE_WIDE: 1}),
+    (2, {"device": "nftables-nat44", **WIRE}, {"lab rack": 1, worker.MACHINE_WIDE: 1}),
+    (2, {"device": "nftables-nat44"}, {worker.MACHINE_WIDE: 1}),
+    (2, {"device": "464xlat-tayga"}, {worker.MACHINE_WIDE: 1}),
 ]
 
 
@@ -350,24 +348,24 @@ def test_a_cell_needs(
     found = wanted(**cell)
     assert needed.items() <= found.items()
     assert {name for name in found if name.startswith("core ")} == {name for name in needed if name.startswith("core ")}
-    assert (resources.MACHINE_WIDE in found) == (resources.MACHINE_WIDE in needed)
-    assert resources.satisfied(found, offered(range(cores), ("default", "rack")))
+    assert (worker.MACHINE_WIDE in found) == (worker.MACHINE_WIDE in needed)
+    assert worker.satisfied(found, offered(range(cores), ("default", "rack")))
 
 
 def test_gateways_with_a_setting_of_the_whole_machine_never_run_beside_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     use(monkeypatch, 2)
-    assert not resources.satisfied(wanted("nftables-nat44"), offered(whole=False))
-    assert resources.satisfied(wanted("linux-ipv4"), offered(whole=False))
-    assert resources.MACHINE_WIDE not in wanted("tayga-siit")
+    assert not worker.satisfied(wanted("nftables-nat44"), offered(whole=False))
+    assert worker.satisfied(wanted("linux-ipv4"), offered(whole=False))
+    assert worker.MACHINE_WIDE not in wanted("tayga-siit")
 
 
 def test_the_example_for_workers_has_cells_for_several_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, 4)
     plan = read(Path(__file__).parents[2] / "examples" / "spread.toml")
-    found = [resources.needs(plan, point) for point in points(plan.model_copy(update={"seed": 1}))]
-    assert [resources.MACHINE_WIDE in one for one in found] == [True] * 3 + [False] * 6
+    found = [worker.needs(plan, point) for point in points(plan.model_copy(update={"seed": 1}))]
+    assert [worker.MACHINE_WIDE in one for one in found] == [True] * 3 + [False] * 6
     assert {one["cores"] for one in found} == {1.0}
 
 
@@ -377,8 +375,8 @@ def test_cores_that_a_plan_names_are_these_and_no_others(monkeypatch: pytest.Mon
     assert {name: found[name] for name in found if name.startswith("core")} == {
         "cores": 3, "core 1": 1, "core 2": 1, "core 3": 1,
     }  # fmt: skip
-    assert resources.satisfied(found, offered((1, 2, 3)))
-    assert not resources.satisfied(found, offered((0, 1, 2)))
+    assert worker.satisfied(found, offered((1, 2, 3)))
+    assert not worker.satisfied(found, offered((0, 1, 2)))
 
 
 @pytest.mark.parametrize(("last", "whole"), [("10.0.0.64", False), ("10.0.0.65", True)])
@@ -390,7 +388,7 @@ def test_gateways_with_more_neighbours_than_the_kernel_has_room_for_never_run_be
     plan = parse(
         {"name": "one", "gateways": ["linux-ipv4"], "traffic": traffic, "measure": [THROUGHPUT], "seed": 1}, "plan"
     )
-    assert (resources.MACHINE_WIDE in resources.needs(plan, points(plan)[0])) == whole
+    assert (worker.MACHINE_WIDE in worker.needs(plan, points(plan)[0])) == whole
 
 
 def test_labs_of_one_name_on_one_machine_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,22 +396,22 @@ def test_labs_of_one_name_on_one_machine_are_two(monkeypatch: pytest.MonkeyPatch
     plan = parse({"name": "one", "gateways": ["linux-ipv4"], "measure": [{"metric": "throughput"}], "seed": 1}, "plan")
     cell = points(plan)[0].cell
     one, other = (
-        resources.Offer(name="w", cores=(core,), labs=("default",), machine_wide=False).lab_of(cell) for core in (1, 3)
+        worker.Offer(name="w", cores=(core,), labs=("default",), machine_wide=False).lab_of(cell) for core in (1, 3)
     )
     assert (one.lab.lab_name, other.lab.lab_name) == ("default-c1", "default-c3")
     long = replace(cell, lab=replace(cell.lab, lab_name="a" * 32))
-    name = resources.Offer(name="w", cores=(3,), labs=(), machine_wide=False).lab_of(long).lab.lab_name
+    name = worker.Offer(name="w", cores=(3,), labs=(), machine_wide=False).lab_of(long).lab.lab_name
     assert locks.check_name(name).endswith("-c3")
 
 
 def test_a_number_of_cores_is_the_last_cores_of_the_worker_that_measures(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, 4)
-    worker = resources.Offer(name="w", cores=(4, 5, 6, 7), labs=("default",), machine_wide=False)
+    offer = worker.Offer(name="w", cores=(4, 5, 6, 7), labs=("default",), machine_wide=False)
 
     def placed(device: str = "linux-ipv4", **lab: Any) -> Any:
         plan = made(device, THROUGHPUT, lab)
         point = points(plan)[0]
-        return worker.on_own_cores(point.cell, resources.core_counts(plan, point)).kind_options
+        return offer.on_own_cores(point.cell, worker.core_counts(plan, point)).kind_options
 
     assert placed(placement="isolated", cores=2).cores == (6, 7)
     assert placed(placement="isolated", cores="2-3").cores == (2, 3)
@@ -426,51 +424,51 @@ def test_a_lab_that_is_kept_up_is_there_once(monkeypatch: pytest.MonkeyPatch) ->
     use(monkeypatch, 2)
     plan = made("linux-ipv4", THROUGHPUT, {})
     point = points(plan)[0]
-    assert resources.MACHINE_WIDE in resources.needs(plan, point, {("default", "netns")})
-    assert resources.MACHINE_WIDE not in resources.needs(plan, point, {("other", "netns"), ("default", "vm")})
+    assert worker.MACHINE_WIDE in worker.needs(plan, point, {("default", "netns")})
+    assert worker.MACHINE_WIDE not in worker.needs(plan, point, {("other", "netns"), ("default", "vm")})
 
 
 def test_what_nobody_has_is_named(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     use(monkeypatch, 4)
     every = [offered(), offered((1,), ("rack",), whole=False)]
-    golden(resources.lacking(wanted(lab_name="attic"), every))
-    golden(resources.lacking(wanted(placement="isolated", cores=3), every))
-    assert "at once" in resources.lacking(wanted("nftables-nat44", lab_name="rack"), every)
+    golden(worker.lacking(wanted(lab_name="attic"), every))
+    golden(worker.lacking(wanted(placement="isolated", cores=3), every))
+    assert "at once" in worker.lacking(wanted("nftables-nat44", lab_name="rack"), every)
 
 
 def test_a_core_and_its_sibling_are_one_workers_alone(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     use(monkeypatch, 4, siblings=2)
-    with resources.reserved("a", (0,), ("default",)) as first:
+    with worker.reserved("a", (0,), ("default",)) as first:
         assert first.machine_wide
-        with golden.raises(HostError), resources.reserved("b", (1,), ()):
+        with golden.raises(HostError), worker.reserved("b", (1,), ()):
             pass
-        with resources.reserved("b", (2, 3), ("default",)) as second:
+        with worker.reserved("b", (2, 3), ("default",)) as second:
             assert not second.machine_wide
-    with resources.reserved("b", (1,), ()) as again:
+    with worker.reserved("b", (1,), ()) as again:
         assert again.machine_wide
-    with golden.raises(UsageError), resources.reserved("b", (1,), ("Not one",)):
+    with golden.raises(UsageError), worker.reserved("b", (1,), ("Not one",)):
         pass
 
 
 def test_workers_of_one_machine_have_as_many_whole_cores_each(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     use(monkeypatch, 8, siblings=2)
-    assert resources.shares(1) == [tuple(range(8))]
-    assert resources.shares(2) == [(0, 1, 2, 3), (4, 5, 6, 7)]
-    assert resources.shares(3) == [(2, 3), (4, 5), (6, 7)]
+    assert worker.shares(1) == [tuple(range(8))]
+    assert worker.shares(2) == [(0, 1, 2, 3), (4, 5, 6, 7)]
+    assert worker.shares(3) == [(2, 3), (4, 5), (6, 7)]
     with golden.raises(UsageError):
-        resources.shares(5)
+        worker.shares(5)
 
 
 def test_alike_are_machines_whose_figures_are_of_one_kind() -> None:
-    assert resources.likeness(FACTS, 2) == resources.likeness({**FACTS, "load_average": [1, 2, 3]}, 2)
+    assert worker.likeness(FACTS, 2) == worker.likeness({**FACTS, "load_average": [1, 2, 3]}, 2)
     unlike = [(FACTS, 2), (FACTS, 4), ({**FACTS, "kernel": "7"}, 2)]
-    assert len({resources.likeness(facts, cores) for facts, cores in unlike}) == 3
+    assert len({worker.likeness(facts, cores) for facts, cores in unlike}) == 3
 
 
 def test_workers_are_counted_by_machine() -> None:
     here = offered()
     there = {name: amount for name, amount in here.items() if not name.startswith("machine ")} | {"machine x": 1.0}
-    assert resources.workers_on([here, offered((1,)), there]) == {resources.machine_digest(): 2, "x": 1}
+    assert worker.workers_on([here, offered((1,)), there]) == {worker.machine_digest(): 2, "x": 1}
 
 
 @pytest.mark.parametrize(

@@ -34,17 +34,15 @@ from tests.unit.campaigning import (
 from tests.unit.simulated import Gateway
 from tests.unit.spreading import SMALL, alone, counted_once, own_run, spread_out
 
-from natgauge.campaigns.evidence import EvidenceLines
 from natgauge.campaigns.journal import JournalLine
-from natgauge.campaigns.state import CampaignState
+from natgauge.campaigns.state import CampaignState, EvidenceLines
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.spread import cluster, coordinator, worker
-from natgauge.spread.resources import Offer, Resources
-from natgauge.spread.worker import NatgaugeWorker
-from natgauge.spread.workers import Workers
-from natgauge.trial.protocols import Observer, Silent
+from natgauge.spread.coordinator import Workers
+from natgauge.spread.worker import NatgaugeWorker, Offer, Resources
+from natgauge.trial.controls import Observer, Silent
 
 __all__ = ["alone", "own_run", "quick_disk"]
 

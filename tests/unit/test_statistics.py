@@ -21,18 +21,16 @@ from tests.unit.made_results import in_turns, made
 from natgauge import Result
 from natgauge.analysis.contrast import contrast
 from natgauge.analysis.history import Dated, history
-from natgauge.statistics.interim import possible_alphas
-from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
-from natgauge.statistics.order_statistics import (
+from natgauge.statistics.ranks import falling_pairs, moses_interval, ratio_of, shift_coverage, step_of
+from natgauge.statistics.rounds import estimate_over_rounds, magnitude_over_rounds, possible_alphas, student_t
+from natgauge.statistics.summary import (
+    ConfidenceInterval,
+    MedianEstimate,
     median_coverage,
     median_estimate,
     median_interval,
     rank_of_end,
 )
-from natgauge.statistics.orders import falling_pairs
-from natgauge.statistics.rounds import estimate_over_rounds, magnitude_over_rounds, student_t
-from natgauge.statistics.trend import step_of
-from natgauge.statistics.two_samples import moses_interval, ratio_of, shift_coverage
 
 NUMBERS = [*range(1, 60), 100, 101, 1000, 1501, 20_000]
 

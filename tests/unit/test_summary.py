@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.golden import Golden
 
-from natgauge.procedures.kit.result.results import repetition_notes
-from natgauge.statistics.order_statistics import median_interval, percentile
-from natgauge.statistics.summary import summarize
-from natgauge.statistics.trend import are_autocorrelated, autocorrelation
+from natgauge.procedures.kit.results import repetition_notes
+from natgauge.statistics.ranks import are_autocorrelated, autocorrelation
+from natgauge.statistics.summary import median_interval, percentile, summarize
 
 finite = st.floats(min_value=-1e9, max_value=1e9)
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from natgauge.statistics.orders import falling_pairs
-from natgauge.statistics.trend import (
+from natgauge.statistics.ranks import (
     FALSE_ALARM,
     MOST_BLOCKS,
     LevelChange,
     averaged,
+    falling_pairs,
     mann_kendall,
     step_of,
 )

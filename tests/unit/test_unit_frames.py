@@ -10,9 +10,9 @@ from tests.unit.made_results import made
 
 from natgauge.analysis.unit_frames import bits_of_unit, frames_in_all, frames_of, is_of_frames, most_units
 from natgauge.figure_text import number
-from natgauge.measurements.making import make
+from natgauge.measurements.record import make
 from natgauge.metrics import declared
-from natgauge.procedures.kit.result.results import Measurement, make_result
+from natgauge.procedures.kit.results import Measurement, make_result
 from natgauge.procedures.subscribers import SubscribersSettings
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters

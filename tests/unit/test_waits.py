@@ -15,7 +15,7 @@ from tests.unit.campaigning import Benches, campaign
 from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory
 
-from natgauge.campaigns.status import status
+from natgauge.campaigns.state import status
 from natgauge.host import settings
 from natgauge.host.settings import LocalSetting, OccupiedError, waits_told
 
@@ -23,7 +23,7 @@ from natgauge.host.settings import LocalSetting, OccupiedError, waits_told
 OTHER = """
 import secrets, sys
 from pathlib import Path
-from natgauge.host.announcements import Announcement
+from natgauge.host.settings import Announcement
 path, kinds, token = Path(sys.argv[1]), sys.argv[2].split(","), sys.argv[3]
 secrets.token_hex = lambda _: token
 held = [Announcement(path, kind) for kind in kinds]

@@ -25,9 +25,8 @@ from natgauge.agreement.generated import (
 )
 from natgauge.agreement.trial import nominal_seconds
 from natgauge.bounded_output import BoundedOutput, size_in_words
-from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError, of_host
 from natgauge.host import programs
-from natgauge.system_errors import of_host
 
 ProgressCallback = Callable[[Progress], None]
 

@@ -1,14 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What follows from the engine's counts of one stream: numbers that no result has, and times in seconds."""
+"""Bases of the types that are generated from the engine's schemas: of all, and of the counts of one stream.
+
+From the engine's counts of a stream follow numbers that no result has, and times in seconds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from natgauge.agreement.part import AgreementPart
+from pydantic import BaseModel, ConfigDict
+
 from natgauge.late_delays import LateDelays
 from natgauge.words import WRONG_FRAMES
+
+
+class AgreementPart(BaseModel):
+    """A part of the agreement with the engine: no unknown fields, immutable, only numbers that JSON can represent."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    def to_json(self) -> str:
+        """Return the part as one line of JSON; absent fields are left out."""
+        return self.model_dump_json(exclude_none=True)
 
 
 class WrongFigures(AgreementPart):

@@ -23,13 +23,12 @@ from datetime import datetime
 from statistics import NormalDist
 from typing import Final, Literal
 
-from natgauge.analysis.comparing import Difference
-from natgauge.analysis.ratio_changes import control_margin, cost_differences
+from natgauge.analysis.derived import Difference
 from natgauge.analysis.ratio_verdicts import grave_doubts
+from natgauge.analysis.run_changes import control_margin, cost_differences
 from natgauge.records.comparison import ComparisonRecord, Method, RatioEstimate
-from natgauge.statistics.interim import alpha_spent
-from natgauge.statistics.interval import CONFIDENCE
-from natgauge.statistics.rounds import student_t
+from natgauge.statistics.rounds import alpha_spent, student_t
+from natgauge.statistics.summary import CONFIDENCE
 from natgauge.words import Quantity
 
 #: The group of parameters that may change from commit to commit.

@@ -8,8 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from natgauge.known_doubts import known
-from natgauge.notes import Note, NoteWord
+from natgauge.notes import Note, NoteWord, known
 from natgauge.records.comparison import ComparisonRecord, CostVerdict, RatioEstimate
 
 #: An interval around 1 says that there is no difference if it ends within so many times `resolve` from 1: one of half

@@ -14,14 +14,13 @@ from typing import Final, Literal
 
 from pydantic import ValidationError
 
-from natgauge.analysis.between_runs import left_range
-from natgauge.analysis.comparing import of_host
-from natgauge.analysis.contrast import Span
+from natgauge.analysis.contrast import Span, left_range
+from natgauge.analysis.derived import of_host
 from natgauge.analysis.unit_frames import bits_of_unit, drawn_frames, frames_of, mix_of
 from natgauge.ethernet import FRAME_OVERHEAD
 from natgauge.figure_text import exact, in_full
 from natgauge.metrics import declared
-from natgauge.metrics.loads import FORGETS
+from natgauge.metrics.catalogue import FORGETS
 from natgauge.metrics.metric import Resource
 from natgauge.port_blocks import PortBlocks
 from natgauge.records.measurement import Result

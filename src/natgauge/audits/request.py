@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from natgauge.errors import UsageError
-from natgauge.inputs.checks import in_range, spoken, wrong
-from natgauge.inputs.input import Input, chosen, inputs_of
+from natgauge.inputs.input import Input, chosen, in_range, inputs_of, spoken, wrong
 from natgauge.inputs.question import Cell
 from natgauge.setup.cell import cell_of, inputs_of_part, place_inputs
 

@@ -17,22 +17,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from natgauge import cleaning
 from natgauge.campaigns import plan as plans
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, points
 from natgauge.campaigns.estimate import checked_estimate, repetitions
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.run import CellRunner, Session, run_here
 from natgauge.campaigns.state import CampaignState
-from natgauge.cleaning import cleanup
-from natgauge.errors import NatgaugeError, UsageError
+from natgauge.errors import NatgaugeError, UsageError, fault, unwritable
 from natgauge.gateways.recipe import digest
 from natgauge.host import machine
 from natgauge.labs.common import locks
-from natgauge.measurements.conditions import moving_facts
-from natgauge.measurements.prepared import LabBench, MakeBench
+from natgauge.measurements.measure import LabBench, MakeBench
+from natgauge.measurements.record import moving_facts
 from natgauge.records.campaign import LEAST_ESTIMATE, MOST_ESTIMATE, CampaignCell, CampaignMeasurement, CampaignRecord
 from natgauge.records.parameters import describe
-from natgauge.records.reading import read_document, read_record
+from natgauge.records.record import read_document, read_record
 from natgauge.records.store import (
     CAMPAIGN,
     ENVIRONMENT,
@@ -48,8 +48,7 @@ from natgauge.records.store import (
     write_text,
 )
 from natgauge.setup.setup import check_host
-from natgauge.system_errors import fault, unwritable
-from natgauge.trial.protocols import Observer, Silent
+from natgauge.trial.controls import Observer, Silent
 from natgauge.version import exact_version
 
 #: What a campaign writes beside its journal before its first trial; the last one first, so that what is left never
@@ -210,7 +209,7 @@ def _here(make_bench: MakeBench | None, plan: plans.Plan, file: str, *, host_nam
 def _undo_left_behind(observer: Observer) -> None:
     """Undo what killed sessions left; a failure to do so is reported, and does not end the campaign."""
     try:
-        done = cleanup.undo_left_behind()
+        done = cleaning.undo_left_behind()
     except NatgaugeError as error:
         observer.stage(f"what a killed run left stays: {error}")
         return

@@ -13,11 +13,27 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from natgauge import procedures
-from natgauge.campaigns import keys
-from natgauge.campaigns.plan import Plan, PlanError, as_name, at_path, is_of, point_name
+from natgauge.campaigns.plan import (
+    FORMULA_KEYS,
+    KEYS_OF_MEASURE,
+    KEYS_OF_POINT,
+    OF_WHOLE_PLAN,
+    PLAN_PARTS,
+    Plan,
+    PlanError,
+    as_name,
+    at_path,
+    evaluate,
+    is_of,
+    keys_of_cell,
+    keys_of_metric,
+    keys_of_place,
+    point_name,
+    with_cores,
+)
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import Recipe, load
-from natgauge.inputs.checks import spoken
+from natgauge.inputs.input import spoken
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurer import Ability
 from natgauge.metrics.metric import USUAL_TURN
@@ -95,7 +111,7 @@ class PlannedCell:
     @property
     def one_device(self) -> tuple[str, Mapping[str, Any]]:
         """What cells of one and the same device have in common: its name, and what chooses its machine."""
-        return self.device, {name: value for name, value in self.values.items() if name in keys.of_place()}
+        return self.device, {name: value for name, value in self.values.items() if name in keys_of_place()}
 
 
 def points(plan: Plan, where: str = "plan") -> tuple[PlannedCell, ...]:
@@ -103,7 +119,7 @@ def points(plan: Plan, where: str = "plan") -> tuple[PlannedCell, ...]:
 
     Nothing is touched.
     """
-    series = {name: several for name, several in plan.series.items() if name in keys.of_cell()}
+    series = {name: several for name, several in plan.series.items() if name in keys_of_cell()}
     number = len(plan.gateways) * max(1, len(plan.point))
     for several in series.values():
         number *= len(several)
@@ -173,7 +189,7 @@ def _cell_name(device: str, together: Mapping[str, Any], values: Mapping[str, An
 
 def _keys(point: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a `[[point]]` that are part of the cell."""
-    return {name: value for name, value in point.items() if name not in keys.POINT}
+    return {name: value for name, value in point.items() if name not in KEYS_OF_POINT}
 
 
 def _point(  # noqa: PLR0913 - a cell of three loops, and what all cells share
@@ -188,7 +204,7 @@ def _point(  # noqa: PLR0913 - a cell of three loops, and what all cells share
     """Plan a cell, or return its faults, each with the path of its key."""
     values = {**_keys(together), **series}
     written = {**plan.lab, **plan.traffic, **plan.device, **values, "seed": plan.seed}
-    choices = plan.placed(written, keys.of_cell())
+    choices = plan.placed(written, keys_of_cell())
     measurements = list(_measurements_of(plan, device, together))
     if not measurements:
         # All are wrong, and were told (`PlanError.rest`).
@@ -259,14 +275,14 @@ def _evaluated(
     plan: Plan, device: str, metric: str, choices: Mapping[str, Any], known: Callable[[str], Recipe | None]
 ) -> dict[str, Any]:
     """The options with the values of their formulas, and with numbers of cores replaced by the options of the lab."""
-    choices = keys.with_cores(choices)
+    choices = with_cores(choices)
     recipe = load(device)
     # A device without a knob that another device of the plan has is measured with its own value.
     shared = {*plan.lab, *plan.device, *(name for point in plan.point for name in point)}
     missing = {name for name in shared if not _has(recipe, name)}
     others = [known(each) for each in plan.gateways if missing and each != device]
     spared = {name for name in missing if any(other is not None and _has(other, name) for other in others)}
-    formulas = {name: text for name, text in choices.items() if name in keys.FORMULAS and isinstance(text, str)}
+    formulas = {name: text for name, text in choices.items() if name in FORMULA_KEYS and isinstance(text, str)}
     plainly = {name: value for name, value in choices.items() if name not in {*formulas, *spared}}
     if formulas.keys() <= spared:
         return plainly
@@ -275,7 +291,7 @@ def _evaluated(
         connections = Bench(question.cell).traffic.connections
     return {
         **plainly,
-        **{name: keys.evaluate(text, connections) for name, text in formulas.items() if name not in spared},
+        **{name: evaluate(text, connections) for name, text in formulas.items() if name not in spared},
     }
 
 
@@ -308,11 +324,11 @@ def _measurements_of(plan: Plan, device: str, together: Mapping[str, Any]) -> It
         metric = measure["metric"]
         if not (is_of(measure, "gateways", device) and is_of(measure, "points", together.get("name"))):
             continue
-        known = keys.of_metric(metric)
+        known = keys_of_metric(metric)
         of_plan = {"profile": plan.profile, "repeat": repetitions}
         fixed = {name: value for name, value in of_plan.items() if value is not None and name in known}
-        fixed |= {name: value for name, value in measure.items() if name not in keys.MEASURE}
-        own = {key: values for key, values in plan.series.items() if key in known and key not in keys.of_cell()}
+        fixed |= {name: value for name, value in measure.items() if name not in KEYS_OF_MEASURE}
+        own = {key: values for key, values in plan.series.items() if key in known and key not in keys_of_cell()}
         for chosen in itertools.product(*own.values()):
             values = dict(zip(own, chosen, strict=True))
             title = as_name([metric, *(f"{key}-{value}" for key, value in values.items())])
@@ -343,14 +359,14 @@ def _path(name: str, plan: Plan, values: Mapping[str, Any], measure: int | None 
     for number, point in enumerate(plan.point):
         if name in point and _keys(point).items() <= values.items():
             return f"point[{number}].{name}: "
-    for part in keys.PLAN_PARTS:
+    for part in PLAN_PARTS:
         if name in getattr(plan, part):
             return f"{part}.{name}: "
     if name in plan.series:
         return f"series.{name}: "
     own = name in plan.measure[measure or 0]
-    if name in keys.WHOLE and not own:
-        return f"{keys.WHOLE[name]}: "
+    if name in OF_WHOLE_PLAN and not own:
+        return f"{OF_WHOLE_PLAN[name]}: "
     return "" if measure is None else f"measure[{measure}]{f'.{name}' * own}: "
 
 

@@ -18,8 +18,8 @@ from natgauge.agreement.trial import NO_FRAMES, result_of, stream_of
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, lacks_rate
 from natgauge.campaigns.plan import PlanError
 from natgauge.delays import Delays
-from natgauge.durations import likely
 from natgauge.errors import NatgaugeError, UsageError
+from natgauge.figure_text import likely
 from natgauge.figure_text import number as written
 from natgauge.gateways.limits import choose, octets_needed
 from natgauge.gateways.recipe import load
@@ -29,12 +29,12 @@ from natgauge.labs.common.register import kept_settings
 from natgauge.measurer import Ability, CountAt, Measurer, TearDown
 from natgauge.notes import Note
 from natgauge.paired.slices import LEAD_FRAMES, BlockWork, RoundPlan, TimedRound
-from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
+from natgauge.procedures.kit.phases import CONNECTION_RATE
 from natgauge.procedures.kit.procedure import make_settings
-from natgauge.procedures.kit.search.late_frames import ShortTrialsError, rounded_up
-from natgauge.procedures.kit.search.queues import GRAVE_SHARE
+from natgauge.procedures.kit.queues import GRAVE_SHARE
+from natgauge.procedures.kit.rate_search import ShortTrialsError, rounded_up
+from natgauge.procedures.kit.runner import nominal_seconds
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings
 from natgauge.records.parameters import Parameters
 from natgauge.trial.bench import ASSUMED_HIGHEST, Bench

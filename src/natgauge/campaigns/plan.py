@@ -1,29 +1,210 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign's plan: one TOML file, read and refused as a whole, one line for each fault with its key's path."""
+"""A campaign's plan: one TOML file, read and refused as a whole, one line for each fault with its key's path.
+
+Its keys are the options of `natgauge measure`, with "_" for "-", each in its own part of the plan. Their names, types
+and help texts come from the descriptions of inputs.
+"""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
+import math
+import operator
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from natgauge import foreign, toml_text
-from natgauge.campaigns import keys
+from natgauge import file_access, toml_text
 from natgauge.errors import LONGEST_VALUE, UsageError, did_you_mean, shortened, shown
 from natgauge.figure_text import with_noun
-from natgauge.inputs.checks import spoken
-from natgauge.inputs.input import Input
+from natgauge.host.machine import usable_cpus
+from natgauge.inputs.input import FileText, Input, Text, in_range, spoken, wrong
+from natgauge.inputs.measuring_types import MOST_CORES, CoreList, DeviceCoreList
 from natgauge.inputs.question import DEFAULT_LAB
-from natgauge.inputs.types import FileText
 from natgauge.labs import kinds
+from natgauge.metrics.metric import THRESHOLDS
 from natgauge.plain_text import one_line
-from natgauge.procedures import procedures
+from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.settings import Profile
+from natgauge.setup.cell import inputs_of_part, place_inputs
+
+Part = Literal["lab", "traffic", "device"]
+#: The parts of a plan that fix a cell; each is a field of `Cell`.
+PLAN_PARTS: Final[tuple[Part, ...]] = get_args(Part)
+#: Options that are keys of the plan itself.
+_ELSEWHERE: Final = frozenset({"seed"})
+#: Settings that the whole plan decides unless a measurement has its own.
+OF_WHOLE_PLAN: Final = {"profile": "profile", "repeat": "repetitions"}
+#: Keys of a point that are no options: the name of its cells, their repetitions, and columns of a published table.
+KEYS_OF_POINT: Final = ("name", "repetitions", "columns")
+#: Keys of a measurement in addition to the settings of its metric.
+KEYS_OF_MEASURE: Final = ("metric", "gateways", "points", "columns", "quantities")
+#: Knobs whose value a formula of N may give.
+FORMULA_KEYS: Final = frozenset({"table_size", "hash_size"})
+#: A whole number is the number of cores, a text names cores of this machine.
+CORE_KEYS: Final = frozenset({"cores", "sender_cores"})
+#: Longest formula; realistic ones are far shorter.
+_MOST_CHARACTERS: Final = 200
+#: A power beyond this is no size of anything, and would take for ever.
+_LARGEST_EXPONENT: Final = 64
+_LARGEST: Final = 2**64
+_OPERATORS: Final[Mapping[type, Callable[[float, float], float]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
+_FUNCTIONS: Final[Mapping[str, Callable[..., float]]] = {
+    "min": min, "max": max, "ceil": math.ceil, "floor": math.floor, "log2": math.log2,
+}  # fmt: skip
+
+
+@cache
+def keys_of_part(part: Part) -> Mapping[str, Input]:
+    """Every key of a part of the plan."""
+    inputs = list(inputs_of_part(part))
+    if part == "lab":
+        inputs += [input_ for input_, _ in place_inputs().values()]
+    return {input_.name: input_ for input_ in inputs if input_.name not in _ELSEWHERE}
+
+
+@cache
+def keys_of_cell() -> Mapping[str, Input]:
+    """Every key that fixes a cell."""
+    return {name: key for part in PLAN_PARTS for name, key in keys_of_part(part).items()}
+
+
+@cache
+def keys_of_metric(metric: str) -> Mapping[str, Input]:
+    """Every setting of a metric."""
+    return {input_.name: input_ for input_ in get(metric).own_inputs()}
+
+
+@cache
+def keys_of_series() -> Mapping[str, Input]:
+    """Every key that may have several values."""
+    single = {*OF_WHOLE_PLAN, *THRESHOLDS.values()}
+    settings = {
+        name: key for metric in procedures() for name, key in keys_of_metric(metric).items() if name not in single
+    }
+    return {**settings, **{name: key for name, key in keys_of_cell().items() if name not in {"lab", "lab_name"}}}
+
+
+@cache
+def keys_of_place() -> frozenset[str]:
+    """Names of keys that may choose the machine of the device, or change what its version says, as its cores do."""
+    return frozenset(place_inputs())
+
+
+def keys_of_point() -> Mapping[str, Input]:
+    """Return the keys that a point may have in addition to `POINT`."""
+    return {name: key for name, key in keys_of_series().items() if name in keys_of_cell()}
+
+
+def key_named(name: str, known: Mapping[str, Input]) -> Input:
+    """The input of this name."""
+    if name not in known:
+        raise UsageError(f"unknown key; {did_you_mean(name, known)}")
+    return known[name]
+
+
+def value_of_key(key: Input, value: object) -> object:
+    """Return the value of a key; for a text, a number is converted to its digits.
+
+    For some keys the range depends on the device; it is checked with the cell.
+    """
+    number = isinstance(value, int) and not isinstance(value, bool)
+    if key.name in FORMULA_KEYS and isinstance(value, str):
+        evaluate(value, 1)
+        return value
+    if key.name in CORE_KEYS and number and isinstance(value, int):
+        in_range("", value, 1, MOST_CORES, "cores")
+        return value
+    key.type.take("", value)
+    if isinstance(key.type, DeviceCoreList) and isinstance(value, Mapping):
+        return key.type.write(key.type.take("", value))
+    return str(value) if isinstance(key.type, Text | CoreList | DeviceCoreList) else value
+
+
+def with_cores(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of a cell with each number of cores as the option of its lab that takes it."""
+    values = dict(choices)
+    option = kinds.get(str(choices.get("lab", DEFAULT_LAB))).cores_option
+    if option and type(choices.get("cores")) is int:
+        if option in choices:
+            raise UsageError(f"cores: {option} gives the number of cores, too; leave one out", at="cores")
+        values[option] = values.pop("cores")
+    return {
+        name: last_cores(name, value) if name in CORE_KEYS and type(value) is int else value
+        for name, value in values.items()
+    }
+
+
+def last_cores(name: str, number: int) -> str:
+    """Return the last `number` cores; the first cores are for the tester if it has its own."""
+    usable = usable_cpus()
+    if not 1 <= number <= len(usable):
+        raise wrong(
+            name,
+            f"{number} asked for, this machine has {len(usable)} cores; a text such as "
+            "'0,2-3' names cores, and natgauge plan check --cores N checks a plan for another machine",
+        )
+    return ",".join(map(str, usable[-number:]))
+
+
+def evaluate(text: str, connections: int) -> int:
+    """The value of a formula.
+
+    Args:
+        text: of N, numbers, `+ - * / // ^`, min, max, ceil, floor and log2.
+        connections: N, at least 1.
+    """
+    if len(text) > _MOST_CHARACTERS:
+        raise UsageError(f"formula of {len(text)} characters is longer than {_MOST_CHARACTERS}")
+    try:
+        value = _value(ast.parse(text.strip().replace("^", "**"), mode="eval").body, connections)
+        # Whole numbers have no limit in Python, but those that no float holds are too large anyway.
+        float(value)
+    except (SyntaxError, TypeError, ValueError, ZeroDivisionError, OverflowError, RecursionError) as error:
+        raise UsageError(f"formula {text!r} has no value with N = {connections}: {error}") from None
+    if not math.isfinite(value) or not 0 <= value <= _LARGEST:
+        raise UsageError(f"formula {text!r} gives {value:g} with N = {connections}, outside of 0 to 2^64")
+    if value != int(value):
+        raise UsageError(f"formula {text!r} gives {value:g} with N = {connections}, no whole number; use ceil or floor")
+    return int(value)
+
+
+def _value(node: ast.expr, connections: int) -> float:
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return value
+        case ast.Name(id="N"):
+            return connections
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand, connections)
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            return _power(_value(left, connections), _value(right, connections))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_value(left, connections), _value(right, connections))
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
+            return _FUNCTIONS[name](*(_value(argument, connections) for argument in arguments))
+    raise ValueError(f"only N, numbers, + - * / // ^ and {', '.join(_FUNCTIONS)} are known")
+
+
+def _power(base: float, exponent: float) -> float:
+    if abs(exponent) > _LARGEST_EXPONENT or abs(base) > _LARGEST:
+        raise ValueError(f"{base:g}^{exponent:g} is too large")
+    power = base**exponent
+    # Above 2^53, a float would be another whole number.
+    return power if isinstance(power, int) else float(power)
+
 
 #: Most values of a series; a longer one is certainly a mistake.
 _MOST_VALUES: Final = 1000
@@ -176,7 +357,7 @@ class _Head(BaseModel):
 
 def read(path: Path) -> Plan:
     """Read a plan and check names and kinds of its keys; whether values fit is for `natgauge.campaigns.cells`."""
-    text = foreign.read_text(path, foreign.PLAN)
+    text = file_access.read_text(path, file_access.PLAN)
     try:
         raw = toml_text.parse(text)
     except ValueError as error:
@@ -195,7 +376,7 @@ def _name_of(path: Path) -> str:
 def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
     """Parse a plan from a TOML document."""
     plan, faults = _shaped(raw, where)
-    parts = {part: _checked_all(part, getattr(plan, part), keys.of_part(part), faults) for part in keys.PLAN_PARTS}
+    parts = {part: _checked_all(part, getattr(plan, part), keys_of_part(part), faults) for part in PLAN_PARTS}
     series = {name: _checked_series(name, values, faults) for name, values in plan.series.items()}
     named = {"gateways": plan.gateways, "points": [str(point["name"]) for point in plan.point if "name" in point]}
     after: list[str] = []
@@ -272,7 +453,7 @@ def _checked_all(part: str, values: Mapping[str, Any], known: Mapping[str, Input
     checked = {}
     for name, value in values.items():
         try:
-            checked[name] = keys.checked(keys.find(name, known), value)
+            checked[name] = value_of_key(key_named(name, known), value)
         except UsageError as error:
             faults.append(at_path(f"{part}.{name}: ", error))
     return checked
@@ -282,19 +463,19 @@ def _checked_series(name: str, values: list[Any], faults: list[str]) -> list[Any
     checked: list[Any] = []
     named: dict[str, Any] = {}
     try:
-        key = keys.find(name, keys.of_series())
+        key = key_named(name, keys_of_series())
     except UsageError as error:
         faults.append(at_path(f"series.{name}: ", error))
         return checked
     for number, value in enumerate(values):
         try:
-            checked_value = keys.checked(key, value)
+            checked_value = value_of_key(key, value)
         except UsageError as error:
             faults.append(at_path(f"series.{name}[{number}]: ", error))
             continue
         if checked_value in checked:
             faults.append(f"series.{name}[{number}]: {checked_value!r} occurs twice; leave one out")
-        elif name in keys.of_cell():
+        elif name in keys_of_cell():
             # Measurements of one name get a number; cells do not.
             other = named.setdefault(as_name([str(checked_value)]).strip("-"), checked_value)
             if other != checked_value:
@@ -313,13 +494,13 @@ def as_name(parts: Iterable[str]) -> str:
 
 def _checked_point(number: int, point: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
     path = f"point[{number}]"
-    head = {name: value for name, value in point.items() if name in keys.POINT}
+    head = {name: value for name, value in point.items() if name in KEYS_OF_POINT}
     try:
         _Head.model_validate(head)
     except ValidationError as error:
         faults.extend(f"{path}.{fault}" for fault in _faults(error.errors()))
-    others = {name: value for name, value in point.items() if name not in keys.POINT}
-    return {**head, **_checked_all(path, others, keys.of_point(), faults)}
+    others = {name: value for name, value in point.items() if name not in KEYS_OF_POINT}
+    return {**head, **_checked_all(path, others, keys_of_point(), faults)}
 
 
 def _measure(
@@ -332,8 +513,8 @@ def _measure(
         fault = "is missing" if metric is None else f"{shown(metric)} is unknown"
         faults.append(f"{path}.metric: {fault}; {did_you_mean(str(metric), procedures())}")
         return {}
-    settings = {name: value for name, value in measure.items() if name not in keys.MEASURE}
-    checked = {"metric": metric, **_checked_all(path, settings, keys.of_metric(metric), faults)}
+    settings = {name: value for name, value in measure.items() if name not in KEYS_OF_MEASURE}
+    checked = {"metric": metric, **_checked_all(path, settings, keys_of_metric(metric), faults)}
     tag = {name: measure[name] for name in _Tag.model_fields if name in measure}
     checked |= tag
     try:
@@ -363,29 +544,29 @@ def _contradictions(plan: Plan) -> Iterator[str]:
     named = [measure.get("metric") for measure in plan.measure]
     metrics = [metric for metric in named if isinstance(metric, str) and metric in procedures()]
     for name in plan.series:
-        for part in keys.PLAN_PARTS:
+        for part in PLAN_PARTS:
             if name in getattr(plan, part):
                 yield f"series.{name}: is in {part}.{name}, too; leave one out"
         for number, measure in enumerate(plan.measure):
             if name in measure:
                 yield f"series.{name}: is in measure[{number}].{name}, too; leave one out"
-        known = [metric for metric in metrics if name in keys.of_metric(metric)]
-        if name in keys.of_series() and name not in keys.of_cell() and not known:
+        known = [metric for metric in metrics if name in keys_of_metric(metric)]
+        if name in keys_of_series() and name not in keys_of_cell() and not known:
             yield f"series.{name}: none of the metrics of this plan has it; leave it out"
 
 
 def point_name(point: Mapping[str, Any]) -> str:
     """Return the part of its cells' names that says which point it is: its name, or its keys with their values."""
-    own = [f"{name}-{value}" for name, value in point.items() if name not in keys.POINT]
+    own = [f"{name}-{value}" for name, value in point.items() if name not in KEYS_OF_POINT]
     return as_name([str(point["name"])] if "name" in point else own).strip("-")
 
 
 def _contradictions_of_points(plan: Plan) -> Iterator[str]:
     """Yield equal points or names of points, points without a key of the first one, and keys that occur elsewhere."""
-    first = set(plan.point[0]) - set(keys.POINT) if plan.point else set()
+    first = set(plan.point[0]) - set(KEYS_OF_POINT) if plan.point else set()
     named: dict[str, int] = {}
     for number, point in enumerate(plan.point):
-        own = set(point) - set(keys.POINT)
+        own = set(point) - set(KEYS_OF_POINT)
         same = named.setdefault(point_name(point), number)
         if not own:
             yield f"point[{number}]: has no key of a cell; give it one such as source_ports"
@@ -399,7 +580,7 @@ def _contradictions_of_points(plan: Plan) -> Iterator[str]:
         elif same != number:
             yield f"point[{number}]: its cells would be called like those of point[{same}]; give it a name"
         for name in sorted(own & first):
-            for part in ("series", *keys.PLAN_PARTS):
+            for part in ("series", *PLAN_PARTS):
                 if number == 0 and name in getattr(plan, part):
                     yield f"point[{number}].{name}: is in {part}.{name}, too; leave one out"
 

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cause of a failed trial, or of the trials of a measurement.
+"""The cause of a failed trial, or of the trials of a measurement; what counters and a full table say of it.
 
 A verdict says that frames were lost; the cause says where and why. Only a counter, or a known limit that was reached,
 lets natgauge see a cause; whatever it infers from totals is a guess, and says so. A known limit that was not reached
 excludes a full table.
+
+`counters.toml` says what each counter means: its hop, the cause that it names, and what changes it. What a full table
+did with further connections is a sentence made of the counts of one trial.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -154,3 +157,85 @@ def most_frequent(causes: Iterable[Cause]) -> Cause:
     kinds_of = sorted((cause.kind for cause in known), key=lambda kind: kind == "slow")
     kind = Counter(kinds_of).most_common(1)[0][0]
     return next(cause for cause in reversed(known) if cause.kind == kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The meaning of a counter where `other` rose as well; in the file, `with`."""
+
+    other: str
+    cause: Kind
+    meaning: str
+    knob: str
+
+
+@dataclass(frozen=True, slots=True)
+class CounterFacts:
+    """A row of counters.toml, which explains the fields."""
+
+    name: str
+    hop: Hop
+    cause: Kind
+    meaning: str
+    knob: str
+    also: str = ""
+    guess: bool = False
+    contains: tuple[str, ...] = ()
+    loses: bool = True
+    own: bool = False
+    cases: tuple[Case, ...] = ()
+
+    def given(self, other: str) -> CounterFacts:
+        """Return the facts where the counter `other` rose as well; empty = no counter of the cases did."""
+        case = next((case for case in self.cases if case.other == other), None)
+        if case is None:
+            return self
+        return replace(self, cause=case.cause, meaning=case.meaning, knob=case.knob, also="")
+
+
+@cache
+def facts_of(name: str) -> CounterFacts:
+    """Return the facts about a counter; a counter that the table lacks is the gateway's own."""
+    family = name.replace("Ext", "")
+    either = family.replace("Ip6", "Ip").replace("Udp6", "Udp")
+    row = next((row for each in (family, either, name.partition(" ")[0]) if (row := counters().get(each))), None)
+    meaning, knob = "the gateway refused the frame, for a cause of its own", "see the gateway's documentation"
+    return row or CounterFacts(name=name, hop="gateway", cause="gateway", meaning=meaning, knob=knob)
+
+
+@cache
+def counters() -> Mapping[str, CounterFacts]:
+    """Every row of the file by the name of its counter."""
+    text = resources.files(__package__).joinpath("counters.toml").read_text(encoding="utf-8")
+    return {row["name"]: _facts(**row) for row in tomllib.loads(text)["counters"]}
+
+
+def _facts(*, cases: Sequence[Mapping[str, Any]] = (), contains: Sequence[str] = (), **row: Any) -> CounterFacts:
+    every = tuple(Case(case["with"], case["cause"], case["meaning"], case["knob"]) for case in cases)
+    return CounterFacts(cases=every, contains=tuple(contains), **row)
+
+
+@dataclass(frozen=True, slots=True)
+class FullTable:
+    """Counts of phase 1 of a trial that filled the table; `counters` are the device's own, by its own names."""
+
+    offered: int
+    forwarded: int
+    held: int
+    counters: Mapping[str, int]
+
+    @property
+    def thrown_out(self) -> int:
+        """Connections that were forwarded, and were in the table no more afterwards."""
+        return max(self.forwarded - self.held, 0)
+
+    def __str__(self) -> str:
+        """Return the sentence, without a full stop."""
+        refused, thrown_out = max(self.offered - self.forwarded, 0), self.thrown_out
+        parts = [f"{refused:,} {'was' if refused == 1 else 'were'} refused"] if refused else []
+        ones = "one was" if thrown_out == 1 else "ones were"
+        parts += [f"{thrown_out:,} working {ones} thrown out"] if thrown_out else []
+        counted = ", ".join(f"{number:,} x {name}" for name, number in sorted(self.counters.items()) if number)
+        said = " and ".join(parts) or "none was refused or thrown out"
+        by_itself = f" (the device counted {counted})" if counted else ""
+        return f"of {self.offered:,} connections offered to a table that holds {self.held:,}, {said}{by_itself}"

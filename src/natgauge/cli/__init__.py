@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: one file per subcommand, which reads arguments, calls the rest of natgauge and prints.
 
-Errors are one line on standard error. The exit statuses are in `exit_statuses.py`; in every case all that was made has
+Errors are one line on standard error. The exit statuses are in `say.py`; in every case all that was made has
 been undone, or the line says what is left.
 """
 
@@ -27,12 +27,10 @@ from typing import Any, Final
 import click
 import cloup
 
-from natgauge.cli.exit_statuses import epilog
-from natgauge.cli.names import COMPLETING, Commands
-from natgauge.cli.say import say
-from natgauge.errors import EndedBySignal, NatgaugeError, shortened
+from natgauge.cli.parameters import COMPLETING, Commands
+from natgauge.cli.say import epilog, say
+from natgauge.errors import EndedBySignal, NatgaugeError, fault, shortened
 from natgauge.interruption import SIGNALS
-from natgauge.system_errors import fault
 
 #: Heading of the help -> subcommands, each the function `command` in the module of the same name, unless `_PLACES` has
 #: another place.
@@ -47,7 +45,7 @@ SUBCOMMANDS: Final = tuple(name for names in SECTIONS.values() for name in names
 #: Module and function of the others.
 _PLACES: Final = {
     "run": ("campaign", "command"),
-    "completion": ("names", "completion_command"),
+    "completion": ("parameters", "completion_command"),
     **{name: ("several_machines", f"{name}_command") for name in SECTIONS["Several machines"]},
 }
 
@@ -214,7 +212,7 @@ def _asks_for_comment(arguments: Sequence[str]) -> bool:
 
 def _comment(message: str) -> str:
     """The comment on a change about which nothing is known."""
-    from natgauge.reports.markdown import escaped
+    from natgauge.reports.markup import escaped
 
     return f"### natgauge: not compared\n\n- {escaped(message)}"
 

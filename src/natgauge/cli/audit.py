@@ -11,11 +11,9 @@ import click
 import cloup
 
 from natgauge.audits.request import AuditOptions, device_inputs, lab_inputs, traffic_inputs
-from natgauge.cli.exit_statuses import epilog
-from natgauge.cli.generator import gateway_option, grouped, json_option, option, results_option
 from natgauge.cli.measure import of_labs
-from natgauge.cli.names import GATEWAY
-from natgauge.cli.say import COLOURS, document, say, wrapped
+from natgauge.cli.parameters import GATEWAY, gateway_option, grouped, json_option, option, results_option
+from natgauge.cli.say import COLOURS, document, epilog, say, wrapped
 from natgauge.errors import UsageError
 from natgauge.inputs.input import inputs_of
 
@@ -63,7 +61,7 @@ def command(gateway: str, against: str | None, results: Path, as_json: bool, **c
     from natgauge.audits.audit import audit
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.reports.audit import text
-    from natgauge.stored.versions import audits_apart
+    from natgauge.stored.find_results import audits_apart
     from natgauge.tables import columns
 
     stored = None if against is None else _other(gateway, against, choices)
@@ -79,10 +77,10 @@ def command(gateway: str, against: str | None, results: Path, as_json: bool, **c
     elif stored is None:
         document(audited.record.document())
     else:
-        from natgauge.reports import json_report
+        from natgauge.reports import documents
         from natgauge.reports.collected import StoredResults
 
-        document(json_report.document(StoredResults((), (), audits=audits)))
+        document(documents.document(StoredResults((), (), audits=audits)))
     return audited.exit_status
 
 
@@ -97,7 +95,7 @@ def _other(gateway: str, against: str, choices: Mapping[str, Any]) -> StoredAudi
 
     Everything that can be refused before an audit begins is refused.
     """
-    from natgauge.analysis.audit_changes import unlike
+    from natgauge.analysis.run_changes import unlike
     from natgauge.audits.audit import refuse
     from natgauge.audits.request import audit_request, conditions
     from natgauge.gateways.recipe import FILE_IN_FOLDER, available, load

@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import cloup
 
-from natgauge.cli.exit_statuses import status_of
-from natgauge.cli.names import LAB
-from natgauge.cli.say import say, wrapped
+from natgauge.cli.parameters import LAB
+from natgauge.cli.say import say, status_of, wrapped
 from natgauge.cli.several_machines import access_options, warn
-from natgauge.durations import duration
 from natgauge.errors import FaultError, NatgaugeError, UsageError
+from natgauge.figure_text import duration
 
 #: Exit statuses of errors.
 _ERRORS: Final = (2, 3, 4)
 
 if TYPE_CHECKING:
     from natgauge.campaigns.campaign import RunOrder
-    from natgauge.campaigns.status import CampaignStatus
+    from natgauge.campaigns.state import CampaignStatus
     from natgauge.records.measurement import Result
 
 
@@ -148,7 +147,7 @@ def _can_go_on(error: BaseException) -> bool:
 
 def _done(order: RunOrder) -> str:
     """How much of a campaign is done."""
-    from natgauge.campaigns.status import status
+    from natgauge.campaigns.state import status
 
     every = status(order.folder).measurements
     done = sum(each.done for each in every)
@@ -170,7 +169,7 @@ def _elsewhere(on: str | None, certificates: Path | None, *, insecure: bool) -> 
 def _run(order: RunOrder, *, verbose: bool) -> int:
     """Run a campaign, print its end, and return the exit status: 4 where a measurement broke."""
     from natgauge.campaigns import campaign
-    from natgauge.campaigns.status import status
+    from natgauge.campaigns.state import status
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.stored.find_results import find
 
@@ -214,7 +213,7 @@ def _ended(campaign_status: CampaignStatus, *, verbose: bool) -> str:
 def _varied(folder: Path, results: Sequence[Result]) -> str:
     """The plan's own series as `report --against` takes it; empty where there is none, or it makes no table."""
     from natgauge.records.campaign import CampaignRecord
-    from natgauge.records.reading import read_record
+    from natgauge.records.record import read_record
     from natgauge.records.store import CAMPAIGN
     from natgauge.reports import pivot
 

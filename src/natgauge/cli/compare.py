@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import cloup
 
-from natgauge.cli.exit_statuses import epilog
-from natgauge.cli.generator import grouped, json_option, option, results_option, verbose_option
-from natgauge.cli.names import GATEWAY
-from natgauge.cli.say import document, say, wrapped
+from natgauge.cli.parameters import GATEWAY, grouped, json_option, option, results_option, verbose_option
+from natgauge.cli.say import document, epilog, say, wrapped
 from natgauge.comparisons.request import OF_ALL, CompareOptions
 from natgauge.errors import UsageError
 from natgauge.inputs.input import inputs_of

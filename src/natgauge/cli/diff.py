@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 import cloup
 
-from natgauge.cli.exit_statuses import epilog
-from natgauge.cli.generator import SHARE
-from natgauge.cli.say import document, say
+from natgauge.cli.parameters import SHARE
+from natgauge.cli.say import document, epilog, say
 
 
 @cloup.command(

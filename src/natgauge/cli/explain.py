@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 import cloup
 
-from natgauge.cli.exit_statuses import epilog
-from natgauge.cli.names import WholeRange
-from natgauge.cli.say import document, say, wrapped
+from natgauge.cli.parameters import WholeRange
+from natgauge.cli.say import document, epilog, say, wrapped
 
 
 @cloup.command(
@@ -29,17 +28,17 @@ def command(*, result: Path, trial: int | None, as_json: bool) -> None:
     check, connection tracking, routing, rules, the gateway's own causes, the way out, and the tester's port on the
     other side.
     """
-    from natgauge.reports import explanation
+    from natgauge.reports import failures
     from natgauge.stored import find_results
 
     find_results.refuse_edited(result)
-    lead = explanation.answered(result) if trial is None else []
-    if lead and not explanation.has_trials(result):
-        empty = {"schema": explanation.EXPLANATION_SCHEMA, "results": str(result), "trial": None, "answers": lead}
+    lead = failures.answered(result) if trial is None else []
+    if lead and not failures.has_trials(result):
+        empty = {"schema": failures.EXPLANATION_SCHEMA, "results": str(result), "trial": None, "answers": lead}
         document(empty) if as_json else say(wrapped("\n".join([*lead, "It has no trials to explain."])))
         return
-    explained = explanation.explain(result, trial)
+    explained = failures.explain(result, trial)
     if as_json:
-        document({**explanation.document(explained), "answers": lead})
+        document({**failures.document_of_explanation(explained), "answers": lead})
     else:
-        say(wrapped("\n".join([*lead, explanation.text(explained)])))
+        say(wrapped("\n".join([*lead, failures.text_of_explanation(explained)])))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import cloup
 
-from natgauge.cli.names import GATEWAY, Commands
+from natgauge.cli.parameters import GATEWAY, Commands
 from natgauge.cli.say import json_object, say, wrapped
 from natgauge.errors import UsageError
 
@@ -252,13 +252,13 @@ def runs(names: Sequence[str], form: str | None, *, as_json: bool) -> None:
         say("\n".join(_fitting([_RUNS_HEADINGS, *rows], columns())))
         say("\n" + wrapped("\n".join(legend), columns()))
         return
-    from natgauge.reports import markdown
+    from natgauge.reports import markup
 
     titles = {recipe.name: recipe.title for recipe in recipes}
     headings = (*_RUNS_HEADINGS[:2], "title", *_RUNS_HEADINGS[2:])
-    say("\n".join([markdown.row(headings), "| --- " * len(headings) + "|"]))
+    say("\n".join([markup.row(headings), "| --- " * len(headings) + "|"]))
     for row in rows:
-        say(markdown.row((*row[:2], titles[row[0]], *row[2:])))
+        say(markup.row((*row[:2], titles[row[0]], *row[2:])))
     say("\n" + "\n".join(f"- {line}" for line in legend))
 
 

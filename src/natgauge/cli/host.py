@@ -9,9 +9,8 @@ from typing import Any
 import click
 import cloup
 
-from natgauge.cli.exit_statuses import epilog
-from natgauge.cli.names import Commands
-from natgauge.cli.say import json_object, say, say_findings
+from natgauge.cli.parameters import Commands
+from natgauge.cli.say import epilog, json_object, say, say_findings
 from natgauge.errors import HostError
 from natgauge.interruption import leaves
 
@@ -31,8 +30,8 @@ def check(ports: str | None, *, as_json: bool) -> int:
 
     Without --ports every interface of a network card is checked.
     """
-    from natgauge.host.tuning import tuner
-    from natgauge.host.tuning.tuner import HiddenStateError, read
+    from natgauge.host import tuner
+    from natgauge.host.tuner import HiddenStateError, read
 
     settings = tuner.check(None if ports is None else _split(ports))
     hidden, changed = "", tuple[Any, ...]()
@@ -64,7 +63,7 @@ def tune(ports: str | None) -> int:
     Without --ports only settings of the whole machine are changed. The exit status is 3 if a driver or the kernel
     refused a value.
     """
-    from natgauge.host.tuning import tuner
+    from natgauge.host import tuner
 
     return _do(lambda: tuner.tune(() if ports is None else _split(ports)), "nothing to set: all is well")
 
@@ -78,14 +77,14 @@ def restore(*, force: bool) -> int:
 
     Settings that others changed after `tune` are listed and left unchanged; the exit status is then 3.
     """
-    from natgauge.host.tuning import tuner
+    from natgauge.host import tuner
 
     return _do(lambda: tuner.restore(force=force), "nothing to put back")
 
 
 def _do(act: Callable[[], Sequence[Any]], otherwise: str) -> int:
     from natgauge.host import capabilities
-    from natgauge.host.tuning.tuner import UNDONE
+    from natgauge.host.tuner import UNDONE
     from natgauge.tables import aligned
 
     capabilities.require("changing settings of this machine", "CAP_NET_ADMIN", "CAP_SYS_ADMIN")
@@ -101,10 +100,10 @@ def _do(act: Callable[[], Sequence[Any]], otherwise: str) -> int:
 
 def _refuse_labs_in_use() -> None:
     """Refuse to change settings while a lab or a port is in use, because results would mix two configurations."""
-    from natgauge.cleaning import cleanup
+    from natgauge import cleaning
     from natgauge.labs.wire.lab import used_ports
 
-    for lab in cleanup.status():
+    for lab in cleaning.status():
         if lab.state == "in use":
             raise HostError(f"lab {lab.name}: is in use by process {lab.pid}; wait until it has ended")
     # A lab of ports alone has nothing to undo, and so no register.

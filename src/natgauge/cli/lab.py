@@ -10,8 +10,7 @@ from typing import Any
 import click
 import cloup
 
-from natgauge.cli.generator import option
-from natgauge.cli.names import GATEWAY, LAB, Commands
+from natgauge.cli.parameters import GATEWAY, LAB, Commands, option
 from natgauge.cli.say import json_object, say
 from natgauge.inputs.input import inputs_of
 from natgauge.interruption import leaves
@@ -60,10 +59,10 @@ def guest() -> None:
 @click.argument("name", default="default", type=LAB)
 def down(name: str) -> None:
     """Remove one lab and undo its changes."""
-    from natgauge.cleaning import cleanup
+    from natgauge import cleaning
 
     with leaves("natgauge lab status lists what is left"), _told() as tell:
-        if not cleanup.take_down(name, tell):
+        if not cleaning.take_down(name, tell):
             tell(f"lab {name} had nothing left to undo")
 
 
@@ -79,16 +78,16 @@ def clean(*, dry_run: bool, strays: bool) -> None:
     --strays removes them, too. The network namespace of the machine, and processes that natgauge was started from, are
     never touched.
     """
-    from natgauge.cleaning import cleanup
+    from natgauge import cleaning
     from natgauge.labs.common.undoing import Left
 
-    decisions = cleanup.decide(strays=strays)
+    decisions = cleaning.decide(strays=strays)
     if dry_run:
-        for line in cleanup.would(decisions):
+        for line in cleaning.would(decisions):
             say(line)
     else:
         with leaves("natgauge lab clean removes what is left"), _told() as tell:
-            cleanup.carry_out(decisions, tell)
+            cleaning.carry_out(decisions, tell)
     outcomes = [outcome for decision in decisions for outcome in decision.outcomes]
     if all(isinstance(outcome, Left) and not outcome.fails for outcome in outcomes):
         say("nothing to clean")
@@ -98,12 +97,12 @@ def clean(*, dry_run: bool, strays: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(as_json: bool) -> None:
     """List the labs of this machine."""
-    from natgauge.cleaning import cleanup
-    from natgauge.host.private_folder import HiddenLabsError
+    from natgauge import cleaning
+    from natgauge.host.private_files import HiddenLabsError
 
     hidden = ""
     try:
-        labs = cleanup.status()
+        labs = cleaning.status()
     except HiddenLabsError as error:
         labs, hidden = [], str(error)
     if as_json:

@@ -13,12 +13,10 @@ import click
 import cloup
 
 from natgauge import procedures
-from natgauge.cli.exit_statuses import epilog, status_of
-from natgauge.cli.generator import gateway_option, grouped, json_option, option, results_option, verbose_option
-from natgauge.cli.say import document, say, wrapped
+from natgauge.cli.parameters import gateway_option, grouped, json_option, option, results_option, verbose_option
+from natgauge.cli.say import document, epilog, say, status_of, wrapped
 from natgauge.errors import UsageError
-from natgauge.inputs.checks import spoken, wrong
-from natgauge.inputs.input import Input
+from natgauge.inputs.input import Input, spoken, wrong
 from natgauge.labs import kinds
 from natgauge.metrics.metric import THRESHOLDS
 from natgauge.procedures.kit.procedure import with_profile

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 import click
 import cloup
 
-from natgauge.cli.names import GATEWAY, METRIC, Commands, WholeRange
+from natgauge.cli.parameters import GATEWAY, METRIC, Commands, WholeRange
 from natgauge.cli.say import say
 from natgauge.figure_text import given, in_percent, with_noun
 from natgauge.figure_text import number as written
-from natgauge.host.cpus import as_if
+from natgauge.host.machine import as_if
 from natgauge.words import enumerated, listed
 
 if TYPE_CHECKING:
@@ -170,8 +170,8 @@ def _cells(plan: Path) -> Sequence[PlannedCell]:
 def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *, here: bool) -> list[str]:
     from natgauge.analysis.contrast import least_repetitions
     from natgauge.campaigns.estimate import ASSUMED_CONNECTIONS, ASSUMED_FRAMES
-    from natgauge.host.limits import available_octets
-    from natgauge.statistics.interval import CONFIDENCE
+    from natgauge.host.capabilities import available_octets
+    from natgauge.statistics.summary import CONFIDENCE
 
     available = available_octets() if here else None
     short = available is not None and estimated.tester_octets + (estimated.device_octets or 0) > available
@@ -201,7 +201,7 @@ def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *,
 
 def _warnings(planned: Sequence[PlannedCell], estimated: Estimate) -> Iterator[str]:
     """Yield a line for what makes figures doubtful, or keeps them from being compared, before anything is measured."""
-    from natgauge.procedures.kit.search.queues import GRAVE_SHARE
+    from natgauge.procedures.kit.queues import GRAVE_SHARE
 
     placed: dict[str, list[str]] = {}
     for cell in planned:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import cloup
 
-from natgauge.cli.exit_statuses import epilog
-from natgauge.cli.say import json_object, say, say_findings
+from natgauge.cli.say import epilog, json_object, say, say_findings
 
 if TYPE_CHECKING:
     from natgauge.tester.port_probe import PortReport

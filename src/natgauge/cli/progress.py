@@ -14,13 +14,12 @@ from rich.live import Live
 from rich.text import Text
 
 from natgauge.agreement.generated import Progress, StreamCounts
-from natgauge.durations import duration
-from natgauge.figure_text import number
-from natgauge.host.limits import ControlGroups
+from natgauge.figure_text import duration, number
+from natgauge.host.capabilities import ControlGroups
 from natgauge.host.settings import waits_told
 from natgauge.metrics import declared
 from natgauge.plain_text import one_line, visible
-from natgauge.procedures.kit.events import Event, units_in
+from natgauge.procedures.kit.runner import Event, units_in
 from natgauge.trials import Trial, TrialPlan
 from natgauge.words import SENDING, Verdict
 

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import click
 import cloup
 
-from natgauge.cli.names import PUBLISHED
+from natgauge.cli.parameters import PUBLISHED
 from natgauge.cli.say import json_object, say
 from natgauge.errors import HostError, UsageError
 
 if TYPE_CHECKING:
-    from natgauge.published.load import Size
-    from natgauge.published.model import Table
+    from natgauge.published.model import Size, Table
 
 
 @cloup.command("published", short_help="Show results that other authors have published.")
@@ -64,14 +63,14 @@ def command(
     the others, --plan names the row and what it needs. The exit status is then 3 if only this host lacks it, and 2 if
     natgauge does.
     """
-    from natgauge.published import load, printed
+    from natgauge.published import model, printed
 
     if as_plan or small or lab or here or into:
         only_with = "--small" if small else "--lab" if lab else "--here" if here else "--into"
         _refuse(names, check=check, as_plan=as_plan, as_json=as_json, only_with=only_with, many=into is not None)
     if lab == "vm" and not small:
         raise UsageError("published: --lab vm: a guest is too slow for the numbers of the publication; add --small")
-    tables = [load.table(name) for name in dict.fromkeys(names) or load.names()]
+    tables = [model.table(name) for name in dict.fromkeys(names) or model.names()]
     size: Size = "guest" if lab == "vm" else "small" if small else "full"
     if as_plan and into is not None:
         _write(tables, into, size=size, here=here, needed=bool(names))
@@ -89,7 +88,7 @@ def command(
 
 
 def _plan(table: Table, *, size: Size, here: bool) -> str:
-    from natgauge.published.load import plan_text
+    from natgauge.published.model import plan_text
 
     text = plan_text(table, size=size)
     if here and (needs := _needs_here(table, size)):
@@ -101,7 +100,7 @@ def _needs_here(table: Table, size: Size) -> str:
     """The rows of a table whose devices do not run in the lab of its plan; empty where one does."""
     from natgauge.gateways.recipe import load
     from natgauge.gateways.support import lacking, lacking_in_guest
-    from natgauge.published.load import sources
+    from natgauge.published.model import sources
 
     needs: dict[str, str] = {}
     for name, quantity in table.quantities.items():
@@ -119,9 +118,9 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool, nee
     Args:
         needed: whether the user named the tables, so that it is an error if none of them has a plan.
     """
-    from natgauge import outputs
-    from natgauge.published.load import plan_file
-    from natgauge.system_errors import unwritable
+    from natgauge import file_access
+    from natgauge.errors import unwritable
+    from natgauge.published.model import plan_file
 
     has_written = False
     for number, table in enumerate(tables, start=1):
@@ -137,7 +136,7 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool, nee
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise unwritable(path, error, what="published: --into", remedy="name a folder of yours") from error
-        outputs.write(path, text, what="published: --into", remedy="name a folder of yours")
+        file_access.write(path, text, what="published: --into", remedy="name a folder of yours")
         has_written = True
         say(path)
 

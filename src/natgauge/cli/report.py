@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge report`: tables, a page and data frames from stored results."""
+"""`natgauge report`: tables, a page and data frames from stored results.
+
+With `--history`: ratios of stored comparisons over commits or dates.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,112 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import cloup
 
-from natgauge import outputs
-from natgauge.cli import over_commits
-from natgauge.cli.generator import SHARE
-from natgauge.cli.names import AGAINST, PUBLISHED
+from natgauge import file_access
+from natgauge.cli.parameters import AGAINST, PUBLISHED, SHARE
 from natgauge.cli.say import COLOURS, document, say, say_copies, wrapped
 from natgauge.errors import UsageError
 
 if TYPE_CHECKING:
+    from natgauge.analysis.history import HistorySeries
     from natgauge.records.measurement import Result
     from natgauge.reports.answers import Sentence
     from natgauge.reports.collected import StoredResults
     from natgauge.reports.heading import OwnWords
     from natgauge.reports.html.drawings import Form
     from natgauge.reports.sheet import Sheet
+
+
+#: Share by which two comparisons of the same gateways may differ.
+_MARGIN: Final = 0.03
+
+
+def _show_history(
+    folders: Sequence[Path],
+    form: str | None,
+    *,
+    html: Path | None,
+    drawn: Mapping[Form, Path],
+    bare: bool,
+    margin: float | None,
+    others: Mapping[str, object],
+    own: OwnWords,
+) -> None:
+    """Print the history of all comparisons of these folders, or write it into files."""
+    from natgauge.analysis.history import history
+    from natgauge.reports.history import dated
+    from natgauge.stored import find_results
+
+    wrong = next((name for name, value in others.items() if value), None)
+    if wrong is not None:
+        raise UsageError(f"report: --{wrong}: is not for --history; leave one of both out")
+    share = _MARGIN if margin is None else margin
+    if not 0 <= share < 1:
+        raise UsageError(f"report: --margin {share:g} is not from 0 to below 1 (100%); give a share such as 5%")
+    collected = find_results.find(folders, as_labelled=True)
+    say_copies(collected)
+    comparisons = collected.comparisons
+    if not comparisons:
+        raise UsageError("report: --history: the folders hold no comparison; name results of natgauge compare")
+    every = history(dated(comparisons), share)
+    prints = form is not None or (html is None and not drawn)
+    to_stream = html is not None and file_access.is_standard_output(html)
+    _say_written(_write_history(every, share, own, html, drawn, bare=bare), beside=prints or to_stream)
+    if prints:
+        _print_history(every, share, own, form or "text")
+
+
+def _write_history(
+    every: Sequence[HistorySeries],
+    margin: float,
+    own: OwnWords,
+    html: Path | None,
+    drawn: Mapping[Form, Path],
+    *,
+    bare: bool,
+) -> list[Path]:
+    """Write the page and the figures; return the paths of the files."""
+    from natgauge.reports import history as views
+
+    written: list[Path] = []
+    if html is not None:
+        from natgauge.reports.html import page
+
+        text = page.history_page(views.TITLE, views.sentences(every), views.groups(every, margin), own)
+        file_access.write(html, text, what="report", remedy="name a file in a folder of yours")
+        written += [] if file_access.is_stream(html) else [html]
+    for kind, folder in drawn.items():
+        from natgauge.reports.html import drawings
+
+        written += drawings.write(views.groups(every, margin), folder, kind, own, bare=bare)
+    return written
+
+
+def _say_written(paths: Sequence[Path], *, beside: bool) -> None:
+    """Print the paths of written files, on standard error where a document is printed `beside` them."""
+    for path in paths:
+        say(path, err=beside)
+
+
+def _print_history(every: Sequence[HistorySeries], margin: float, own: OwnWords, form: str) -> None:
+    from natgauge.reports import history as views
+    from natgauge.reports import markup
+    from natgauge.reports.text import answered, plain
+    from natgauge.tables import columns
+
+    sheet, sentences = views.sheet(every, margin), views.sentences(every)
+    if form == "json":
+        document(views.document(every, margin))
+        return
+    if form == "csv":
+        say(views.csv_table(every))
+        return
+    text = plain(sheet) if form == "draft" else markup.render_latex(sheet, own.title or views.TITLE)
+    if form == "markdown":
+        text = "\n".join([*(f"- {markup.escaped(one.text)}" for one in sentences), "", markup.render_markdown(sheet)])
+    elif form == "text":
+        text = wrapped(answered(sentences, sheet, columns()))
+    say(own.above(form, text))
+
 
 _FORMS: Final = ("text", "csv", "json", "draft", "latex", "markdown")
 #: Forms with answers in words.
@@ -64,7 +159,9 @@ class _Wanted:
     def printed(self) -> list[str]:
         """The options whose documents go to standard output: a table, a page, JUnit's XML."""
         files = {"--html": self.html, "--junit": self.junit}
-        streams = [f"{name} {to}" for name, to in files.items() if to is not None and outputs.is_standard_output(to)]
+        streams = [
+            f"{name} {to}" for name, to in files.items() if to is not None and file_access.is_standard_output(to)
+        ]
         return [*streams, *([f"--format {self.form or 'text'}"] if self.prints else [])]
 
     @property
@@ -202,7 +299,7 @@ def command(*, folders: tuple[Path, ...], title: str, note: str, **options: Any)
     _refuse_words(own, wanted)
     if wanted.history:
         others = {name: getattr(wanted, name) for name in ("against", "published", "like", "parquet", "junit")}
-        over_commits.show(
+        _show_history(
             folders,
             wanted.form,
             html=wanted.html,
@@ -243,14 +340,14 @@ def _print_tables(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> N
     """Print a table of measurements, one for each comparison, and those of audits, with an empty line between them."""
     form, like = wanted.form or "text", wanted.like
     if form == "json":
-        from natgauge.reports import json_report
+        from natgauge.reports import documents
 
         shape = None
         if like is not None:
             shape = _shaped(collected, like, beside=wanted.beside)
         elif wanted.against is not None:
             shape = _turned(collected.results, wanted.against)
-        document(json_report.document(collected, shape))
+        document(documents.document(collected, shape))
         return
     tables = []
     if collected.comparisons:
@@ -260,9 +357,9 @@ def _print_tables(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> N
     if collected.audits:
         tables.append(_audited(collected, form, own))
     if form == "latex":
-        from natgauge.reports import latex
+        from natgauge.reports import markup
 
-        text = latex.document(tables)
+        text = markup.document(tables)
     else:
         text = "\n\n".join(tables)
     say(own.above(form, text), colours=COLOURS)
@@ -293,9 +390,9 @@ def _write_files(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> No
         page.write(collected, wanted.html, command_again, own)
         written += _unless_stream(wanted.html)
     if wanted.junit is not None:
-        from natgauge.reports import junit as tests
+        from natgauge.reports import documents as tests
 
-        tests.write(collected, wanted.junit)
+        tests.write_junit(collected, wanted.junit)
         written += _unless_stream(wanted.junit)
     if wanted.parquet is not None:
         from natgauge.reports import frames
@@ -309,7 +406,7 @@ def _write_files(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> No
             written += drawings.write(groups, folder, form, own, below, bare=wanted.bare)
         # With --bare both forms have the same plain text.
         written = list(dict.fromkeys(written))
-    over_commits.say_written(written, beside=bool(wanted.printed))
+    _say_written(written, beside=bool(wanted.printed))
 
 
 def _below_figures(collected: StoredResults, *, bare: bool) -> list[str]:
@@ -323,7 +420,7 @@ def _below_figures(collected: StoredResults, *, bare: bool) -> list[str]:
 
 
 def _unless_stream(path: Path) -> list[Path]:
-    return [] if outputs.is_stream(path) else [path]
+    return [] if file_access.is_stream(path) else [path]
 
 
 def _refuse_words(own: OwnWords, wanted: _Wanted) -> None:
@@ -352,7 +449,7 @@ def _refuse(collected: StoredResults, wanted: _Wanted) -> None:
 
 def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wanted) -> str:
     from natgauge.published.printed import tables_of
-    from natgauge.reports import draft, failures, many
+    from natgauge.reports import failures, pivot, text
     from natgauge.reports import sheet as sheets
     from natgauge.reports.answers import Sentence, answers, thresholds
 
@@ -366,18 +463,18 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
 
         return csv_table.table(results, list(failures.missing_of(of, lacks)))
     if form in _FOR_PEOPLE and _is_for_many(results, wanted):
-        shown = replace(many.sheet(results, failures.broken_of(of, lacks)), leads=against is not None)
+        shown = replace(pivot.sheet_of_many(results, failures.broken_of(of, lacks)), leads=against is not None)
         if shown.leads:
-            shown = replace(shown, doubts=many.doubts_of(results, informing=False))
+            shown = replace(shown, doubts=pivot.doubts_of(results, informing=False))
     elif form == "latex" and not wanted.verbose:
         shown = _of_paper(results, against)
         shown = replace(shown, notes=(*(one.text for one in thresholds(results)), *shown.notes))
     else:
         shown = sheets.sheet(results) if against is None else _turned(results, against, narrow=form == "draft")
         if wanted.verbose and form in _FOR_PEOPLE:
-            shown = replace(shown, doubts=many.doubts_of(results, each=True))
+            shown = replace(shown, doubts=pivot.doubts_of(results, each=True))
     if against is None and form == "draft":
-        measured = draft.render(shown)
+        measured = text.render_draft(shown)
     else:
         sentences = []
         if form in _WITH_ANSWERS:
@@ -392,10 +489,10 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
 
 
 def _is_for_many(results: Sequence[Result], wanted: _Wanted) -> bool:
-    from natgauge.reports import many
+    from natgauge.reports import pivot
 
     if wanted.against is None:
-        return not wanted.verbose and many.is_wanted(results)
+        return not wanted.verbose and pivot.is_wanted(results)
     return wanted.against == "metrics"
 
 
@@ -412,7 +509,7 @@ def _answered(
 
     With `brief` the answers of a paper are comments behind its table, except for what restricts the table itself.
     """
-    from natgauge.reports import markdown
+    from natgauge.reports import markup
     from natgauge.reports.answers import not_sure
     from natgauge.reports.heading import heading
     from natgauge.reports.sheet import of_trials
@@ -424,7 +521,7 @@ def _answered(
         return wrapped(answered(sentences, shown, columns(), measured))
     if form == "markdown":
         texts = [*(sentence.text for sentence in sentences), not_sure(sentences, listed=bool(shown.doubts)), measured]
-        return markdown.answered(list(filter(None, texts)), shown)
+        return markup.answered(list(filter(None, texts)), shown)
     if form == "latex":
         compared = [one for one in sentences if one.certainty is not None or one.unlike or one.is_gap]
         why = not_sure(compared, listed=bool(shown.doubts))
@@ -439,17 +536,17 @@ def _answered(
 
 def _rendered(form: str, shown: Sheet, collected: StoredResults, own: OwnWords) -> str:
     """Return the sheet of these records in a form; text is as wide as the terminal, drafts have no frames."""
-    from natgauge.reports import csv_table, draft, latex, markdown, text
+    from natgauge.reports import csv_table, markup, text
     from natgauge.reports.heading import caption
     from natgauge.tables import columns
 
     if form == "text":
         return text.render(shown, columns())
     if form == "latex":
-        return latex.render(shown, *caption(collected, own))
+        return markup.render_latex(shown, *caption(collected, own))
     if form == "draft":
-        return draft.plain(shown)
-    return markdown.render(shown) if form == "markdown" else csv_table.render(shown)
+        return text.plain(shown)
+    return markup.render_markdown(shown) if form == "markdown" else csv_table.render(shown)
 
 
 def _shaped(collected: StoredResults, name: str, *, beside: bool) -> Sheet:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 import cloup
 
-from natgauge.cli.generator import CORES
+from natgauge.cli.parameters import CORES
 from natgauge.cli.say import json_object, say
 from natgauge.figure_text import number, with_noun
 from natgauge.interval_text import ratio
@@ -16,7 +16,7 @@ from natgauge.words import Transport
 
 if TYPE_CHECKING:
     from natgauge.tester.cable import CableFigures
-    from natgauge.tester.selftest import SelfTest
+    from natgauge.tester.own_rates import SelfTest
 
 
 @cloup.command("selftest", short_help="Measure the tester itself over a virtual cable.")
@@ -38,7 +38,7 @@ def command(
     frames_at_90: int | None, cores: tuple[int, ...] | None, transport: Transport, quick: bool, as_json: bool
 ) -> None:
     """Measure the tester itself over a virtual cable: highest rate, loss at 90 % of that rate, clock and pacing."""
-    from natgauge.tester.selftest import run_selftest
+    from natgauge.tester.own_rates import run_selftest
 
     test = run_selftest(
         frames_at_90=frames_at_90,

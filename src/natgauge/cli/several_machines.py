@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import click
 import cloup
 
-from natgauge.cli.generator import CORES
+from natgauge.cli.parameters import CORES
 from natgauge.cli.say import say
-from natgauge.host.cpus import check_cpus, usable_cpus
-from natgauge.inputs.cores import format_cores
+from natgauge.host.machine import check_cpus, usable_cpus
+from natgauge.inputs.measuring_types import format_cores
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -130,7 +130,7 @@ def worker_command(
     mine = check_cpus(cores or usable_cpus(), "cores", "cores")
 
     from natgauge.spread.cluster import serve
-    from natgauge.spread.resources import machine_digest, reserved
+    from natgauge.spread.worker import machine_digest, reserved
 
     # Not the host's name, because journals are published.
     called = name or f"{machine_digest()[:6]}-{format_cores(mine).replace(',', '-')}"

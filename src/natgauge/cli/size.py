@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Final
 import click
 import cloup
 
-from natgauge import outputs
-from natgauge.cli.exit_statuses import epilog
-from natgauge.cli.generator import ValueType
-from natgauge.cli.names import WholeRange
-from natgauge.cli.say import document, say, say_copies
+from natgauge import file_access
+from natgauge.cli.parameters import ValueType, WholeRange
+from natgauge.cli.say import document, epilog, say, say_copies
 from natgauge.errors import UsageError
-from natgauge.inputs import types
+from natgauge.inputs.input import Number
 
 if TYPE_CHECKING:
     from natgauge.analysis.sizing import Subscribers
     from natgauge.reports.collected import StoredResults
     from natgauge.reports.sizing.answer import SizeAnswer
 
-_AMOUNT: Final = ValueType(types.Number())
+_AMOUNT: Final = ValueType(Number())
 #: The least and the most of anything that a subscriber may take: less or more would say nothing of networks, and much
 #: of typing errors. By less, results would be more subscribers than a float holds.
 _LEAST: Final = 1e-9
@@ -89,8 +87,8 @@ def command(
     if one does not, and 5 if it cannot be told.
     """
     from natgauge.analysis.sizing import Subscribers, takes_addresses
-    from natgauge.reports.sizing import answer, chosen
-    from natgauge.reports.sizing import document as documents
+    from natgauge.reports.sizing import answer, words
+    from natgauge.reports.sizing import answer as documents
     from natgauge.stored import find_results
     from natgauge.tables import columns
 
@@ -98,13 +96,13 @@ def command(
         subscribers, connections_each, new_each, mbit_each, mean_frame, outside_addresses, device_timeout
     )
     _refuse(asked)
-    is_page = html is not None and outputs.is_stream(html)
+    is_page = html is not None and file_access.is_stream(html)
     if as_json and is_page:
         raise UsageError("size: --json: standard output has the page; leave one out, or name a file with --html")
     collected = find_results.find(folders, failed=html is not None)
     say_copies(collected)
     results = collected.results
-    found = chosen.sized(results, asked)
+    found = words.sized(results, asked)
     takes_ports = any(one.asked.entries is not None for one in found)
     if found and outside_addresses is not None and not takes_ports and not any(map(takes_addresses, found)):
         raise UsageError(
@@ -154,5 +152,5 @@ def _write(collected: StoredResults, path: Path, answer: SizeAnswer) -> None:
     from natgauge.trial.question import command_again
 
     page.write(collected, path, command_again, OwnWords(answer.title), answer)
-    if not outputs.is_stream(path):
+    if not file_access.is_stream(path):
         say(path, err=True)

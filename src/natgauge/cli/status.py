@@ -11,15 +11,14 @@ import click
 import cloup
 
 from natgauge.cli.say import json_object, say
-from natgauge.durations import duration
-from natgauge.figure_text import at_least, at_most, number, with_noun
-from natgauge.foreign import is_there
+from natgauge.figure_text import at_least, at_most, duration, number, with_noun
+from natgauge.file_access import is_there
 from natgauge.interval_text import readings, readings_of, resolved
 from natgauge.records.store import SUMMARY
 from natgauge.words import listed
 
 if TYPE_CHECKING:
-    from natgauge.campaigns.status import CampaignStatus, MeasurementStatus
+    from natgauge.campaigns.state import CampaignStatus, MeasurementStatus
 
 #: The most values of a measurement that are printed one by one.
 _MOST_VALUES: Final = 3
@@ -30,7 +29,7 @@ _MOST_VALUES: Final = 3
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each campaign, one per line.")
 def command(folders: tuple[Path, ...], as_json: bool) -> None:
     """Print the progress of the campaign in DIR, which may be running, or of several."""
-    from natgauge.campaigns.status import status
+    from natgauge.campaigns.state import status
 
     for campaign_status in map(status, folders):
         if as_json:
@@ -81,7 +80,7 @@ def lines(campaign_status: CampaignStatus) -> list[str]:
 
 
 def _now(now: Any) -> str:
-    from natgauge.procedures.kit.events import Bounds, units_of
+    from natgauge.procedures.kit.runner import Bounds, units_of
 
     phase2 = now["plan"]["phase2"]
     rates = (0, 0) if phase2 is None else (phase2["initiator_rate"], phase2["responder_rate"])
@@ -118,12 +117,11 @@ def _doubt(campaign_status: CampaignStatus, measurement: MeasurementStatus) -> s
         return ""
     # Only results need the views of results.
     from natgauge.records.measurement import Result
-    from natgauge.records.reading import read_record
-    from natgauge.reports.doubtful import stated
-    from natgauge.reports.main_figure import stated_number
+    from natgauge.records.record import read_record
+    from natgauge.reports.main_figure import stated_number, statement_of
 
     result = read_record(summary, Result)
-    said = stated(result)
+    said = statement_of(result)
     bound = "" if said.is_median else f": {stated_number(result)}"
     return f", in doubt{bound}" if bound or said.doubtful else ""
 

@@ -6,7 +6,7 @@ frame costs 1 / rate. Each round has its own labs and its own seed. All gateways
 than network namespaces, and where a setting of the whole machine differs, each is started for its own searches instead.
 The ratio of two such costs in one round excludes the state of the host in that minute, but not changes within it.
 Intervals are therefore wider than those of slices. A search ends with two bounds, a rate that passed and a rate that
-failed, so each ratio lies between two values (`searched`).
+failed, so each ratio lies between two values. `Searched` has the searches of one gateway: bounds, limits and doubts.
 """
 
 from __future__ import annotations
@@ -15,15 +15,24 @@ import itertools
 import math
 import os
 import random
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Literal, Self, cast
 
 from natgauge.analysis.ratio_verdicts import is_alike, is_open
-from natgauge.comparisons.estimates import Subject, estimate_of, margin_of
-from natgauge.comparisons.method import Findings, NotMadeAgainError, making_again, named, sharing
+from natgauge.comparisons.method import (
+    Findings,
+    NotMadeAgainError,
+    Subject,
+    estimate_of,
+    making_again,
+    margin_of,
+    named,
+    sharing,
+)
 from natgauge.comparisons.request import (
     MOST_SECONDS,
     ComparedGateway,
@@ -32,34 +41,191 @@ from natgauge.comparisons.request import (
     differing_knob,
     goal_of,
 )
-from natgauge.comparisons.searched import Searched, refuse_too_few
+from natgauge.doubts import doubts, find
 from natgauge.errors import BrokenError, UsageError
-from natgauge.figure_text import with_noun
+from natgauge.figure_text import in_percent, with_noun
+from natgauge.figure_text import number as written
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
-from natgauge.measurements.conditions import with_receiver, without_search
-from natgauge.measurements.prepared import parameters_of
-from natgauge.paired.rates import pairs, ratio_of
-from natgauge.paired.rounds import Void, VoidRounds
+from natgauge.measurements.measure import parameters_of
+from natgauge.measurements.record import with_receiver, without_search
+from natgauge.metrics.metric import TRIAL_SECONDS
+from natgauge.notes import Note
+from natgauge.paired.ratios import RateBounds, RateRounds, Void, VoidRounds, pairs, ratio_of
+from natgauge.procedures.kit import queues, rate_search
+from natgauge.procedures.kit.frame_counts import losses
+from natgauge.procedures.kit.losses import WORDS as LOSS_WORDS
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.frame_counts import losses
-from natgauge.procedures.kit.result.notes import tolerance_note
-from natgauge.procedures.kit.result.results import Measurement
-from natgauge.procedures.kit.search.queues import LEAST_WAIT_SECONDS, waits
-from natgauge.procedures.kit.search.rate_search import SearchSettings
+from natgauge.procedures.kit.queues import LEAST_WAIT_SECONDS, queues_before
+from natgauge.procedures.kit.rate_search import SearchSettings, rounded_up
+from natgauge.procedures.kit.results import Measurement, make_result, tolerance_note
+from natgauge.procedures.kit.runner import TIME, TimeBudget, TimeUpError
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.procedures.kit.time_budget import TIME, TimeBudget, TimeUpError
-from natgauge.records.comparison import BaselineCost, RatioEstimate
+from natgauge.records.comparison import BaselineCost, RatioEstimate, SearchLimit
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
-from natgauge.statistics.interval import MedianEstimate, finite
-from natgauge.statistics.order_statistics import rank_of_end
-from natgauge.trial.bench import Bench, Ready
+from natgauge.statistics.summary import MedianEstimate, finite, rank_of_end, relative_half_width
+from natgauge.trial.bench import Bench, FreshLabs, Ready, in_repetition
+from natgauge.trial.controls import Observer, Unread
 from natgauge.trial.planned import Planned
-from natgauge.trial.protocols import Observer, Unread
-from natgauge.trial.receiver_time import receiver_seconds
-from natgauge.trial.renewal import FreshLabs, in_repetition
-from natgauge.words import QUANTITIES, Quantity, sending
+from natgauge.trial.rounds import receiver_seconds
+from natgauge.words import QUANTITIES, Quantity, SearchLimitedBy, sending
+
+#: A doubt that is the reason why no rate passed.
+_NO_RATE: Final = LOSS_WORDS
+
+
+@dataclass(slots=True)
+class Searched(RateRounds):
+    """The searches for one rate of one gateway as they are run, with what they measured.
+
+    Attributes:
+        parameters: parameters of the searches; None before the first.
+    """
+
+    measurements: list[Measurement] = field(default_factory=list)
+    procedure: Procedure[SearchSettings] | None = None
+    parameters: Parameters | None = None
+
+    def add(
+        self,
+        procedure: Procedure[SearchSettings],
+        settings: SearchSettings,
+        parameters: Parameters,
+        search: Measurement,
+    ) -> str:
+        """Add a search; return the reason why it is void, or an empty text."""
+        self.procedure, self.parameters = procedure, parameters
+        words = {doubt.word: doubt.text for doubt in _doubts(procedure, parameters, [search])}
+        ended: SearchLimitedBy | Literal[""] = "the time" if search.upper is None else ""
+        limit = next((by for word in words if (by := doubts()[word].ended_by)), ended)
+        upper = math.inf if limit or search.upper is None else search.upper
+        if not search.value:
+            self.add_void(upper)
+            return next((words[word] for word in _NO_RATE if word in words), "no rate passed")
+        lower = search.value / (1 + most_too_high(search, settings))
+        self.rounds.append(RateBounds(lower, search.value, upper, limit))
+        self.measurements.append(search)
+        return ""
+
+    def add_void(self, failed: float = math.inf) -> None:
+        """Record a void search; `failed` is the lowest rate that the gateway failed, frames/s, infinite = none.
+
+        A gateway that failed costs more in this round than in any other. Without such rounds a ratio would be too low.
+        """
+        self.rounds.append(None if math.isinf(failed) else RateBounds(0.0, 0.0, failed))
+
+    def cut_back(self, rounds: int) -> None:
+        """Forget the searches after this number of rounds."""
+        del self.rounds[rounds:]
+        # A void search left no measurement.
+        del self.measurements[len(self.bounds) :]
+
+    @property
+    def failures(self) -> str:
+        """The searches in which the gateway passed no rate, as a sentence without its full stop; empty = none."""
+        known = [bounds for bounds in self.rounds if bounds is not None]
+        failed = len(known) - len(self.bounds)
+        return f"{self.label} passed no rate in {failed} of {with_noun(len(known), 'searches')}" if failed else ""
+
+    @property
+    def limits(self) -> tuple[SearchLimit, ...]:
+        """Limits other than the device that ended searches."""
+        of: dict[SearchLimitedBy, list[float]] = {}
+        for bounds in self.bounds:
+            if bounds.limit:
+                of.setdefault(bounds.limit, []).append(bounds.lower)
+        return tuple(
+            SearchLimit(
+                gateway=self.label,
+                quantity=self.quantity,
+                limited_by=by,
+                searches=len(rates),
+                of=len(self.bounds),
+                at_least=statistics.median(rates),
+            )
+            for by, rates in of.items()
+        )
+
+    @property
+    def doubts(self) -> tuple[Note, ...]:
+        """Doubts about the searches, by the rules of `measure`; each word once."""
+        if not self.measurements or self.procedure is None or self.parameters is None:
+            return ()
+        notes = _doubts(self.procedure, self.parameters, self.measurements)
+        number = len(self.measurements)
+        return tuple(_once_each([note for note in notes if not doubts()[note.word].of_single or number == 1], number))
+
+
+def _doubts(
+    procedure: Procedure[SearchSettings], parameters: Parameters, measurements: Sequence[Measurement]
+) -> tuple[Note, ...]:
+    measured = make_result(procedure.metric, procedure.unit, {}, measurements)
+    # A comparison takes ratios within rounds, where a drift cancels out.
+    return tuple(doubt for doubt in find(measured, parameters) if not doubts()[doubt.word].of_median)
+
+
+def _once_each(notes: Sequence[Note], searches: int) -> Iterator[Note]:
+    """Yield the first doubt of each word, with the number of searches that have such a doubt."""
+    for word in dict.fromkeys(note.word for note in notes):
+        alike = [note for note in notes if note.word == word]
+        first, number = alike[0], len(alike)
+        yield first if number == 1 else replace(first, text=f"{first.text} (so in {number} of {searches} searches)")
+
+
+def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str, int], goal: ComparisonGoal) -> None:
+    """Refuse too few connections, with which no number of rounds could decide the comparison.
+
+    Queues and tolerated lag raise a measured rate, and more so in shorter trials. If that effect alone makes half the
+    ratio's interval wider than the goal, the connections are refused. Only the first pair of rates is examined. With
+    `fail_above` a wide interval may suffice. If the error of the searches alone exceeds the goal, more connections do
+    not help.
+    """
+    both = [pair for pair in pairs(baseline, other) if all(bounds.passed for bounds in pair)]
+    if goal.fail_above is not None or len(both) != 1:
+        return
+    first, second = both[0]
+    queued = _half_width(*(replace(each, upper=each.passed) for each in (first, second)))
+    searched = _half_width(*(replace(each, lower=each.passed) for each in (first, second)))
+    if not queued > goal.resolve > searched:
+        return
+    side, bounds = max(((baseline, first), (other, second)), key=lambda pair: pair[1].passed / pair[1].lower)
+    number = connections[side.label]
+    # Half of what the searches leave; the other half is for differences between rounds.
+    enough = number * queued / ((goal.resolve - searched) / 2)
+    raise UsageError(
+        f"connections: {number} of {side.label} are established within {written(number / bounds.passed * 1000)} ms, so "
+        f"queues and tolerated lag may have raised its rate by up to {in_percent(bounds.passed / bounds.lower - 1)}, "
+        "and no "
+        f"ratio can be known to {in_percent(goal.resolve)} (--resolve); choose at least {rounded_up(enough):,} "
+        "connections",
+        at="connections",
+    )
+
+
+def _half_width(first: RateBounds, second: RateBounds) -> float:
+    ratio, low, high = first.middle / second.middle, first.lower / second.upper, first.upper / second.lower
+    return relative_half_width(ratio, low, high)
+
+
+def most_too_high(repetition: Measurement, settings: SearchSettings) -> float:
+    """The largest share by which the rate may be too high: the device surely does value / (1 + share).
+
+    Frames that wait in queues before the device raise it (`queues`), and so does the lag that is tolerated in `shared`
+    placement (`late_frames`). Where both can happen, both count. Without the figure `TRIAL_SECONDS` nothing passed, and
+    the share is 0.
+    """
+    seconds = repetition.figures.get(TRIAL_SECONDS)
+    if seconds is None:
+        return 0.0
+    settings = settings.as_run()
+    share = 0.0
+    if queues.queues_before(settings.placement, settings.own_processes) and settings.frame_timeout_seconds is not None:
+        share += queues.most_queued_share(settings.frame_timeout_seconds, seconds)
+    if settings.placement == "shared":
+        share += rate_search.most_late_share(seconds, settings.error)
+    return share
+
 
 #: Settings of each search. A failed trial is repeated once, so that one stall of the host decides no rate.
 SEARCH: Final[Mapping[str, object]] = {"profile": "quick", "error": "2%", "loss_verifications": 1}
@@ -457,7 +623,7 @@ class ByRates:
         settings = dict(self._search_settings)
         if quantity != "new":
             return bench.plan("throughput", {**settings, "directions": quantity})
-        if waits(bench.lab.placement, bench.own_processes):
+        if queues_before(bench.lab.placement, bench.own_processes):
             # As short as in a trial of the throughput, because the time for N connections is not known beforehand.
             settings["frame_timeout_seconds"] = LEAST_WAIT_SECONDS
         return bench.plan("connection-rate", settings)

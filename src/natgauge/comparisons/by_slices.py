@@ -9,26 +9,24 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from natgauge.comparisons.estimates import estimates_of
-from natgauge.comparisons.method import Findings, making_again, named, sharing
+from natgauge.comparisons.method import Findings, estimates_of, making_again, named, sharing
 from natgauge.comparisons.request import ComparedGateway, CompareOptions, ComparisonGoal
 from natgauge.errors import UsageError
 from natgauge.host import machine
-from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
+from natgauge.host.machine import check_cpus, idlest_core, usable_cpus
 from natgauge.inputs.question import Cell
-from natgauge.measurements.conditions import gateway_parameters
+from natgauge.measurements.record import gateway_parameters
 from natgauge.notes import Note
-from natgauge.paired.ratios import PairedRatios, Seat, Seating
-from natgauge.paired.rounds import RoundSums, VoidRounds, disturbance_notes
+from natgauge.paired.ratios import PairedRatios, RoundSums, Seat, Seating, VoidRounds, disturbance_notes
 from natgauge.paired.slices import RoundPlan, blocks_of_round
-from natgauge.procedures.kit.time_budget import TimeBudget
+from natgauge.procedures.kit.runner import TimeBudget
 from natgauge.records.comparison import BaselineCost, RatioEstimate, SliceCounts
 from natgauge.records.store import Store
-from natgauge.statistics.interval import finite
 from natgauge.statistics.rounds import LEAST_ROUNDS
+from natgauge.statistics.summary import finite
 from natgauge.tester.cable import CableLab
 from natgauge.trial.bench import Bench, Ready
-from natgauge.trial.protocols import Observer, Unread
+from natgauge.trial.controls import Observer, Unread
 from natgauge.trial.rounds import NO_SEARCH, TimedFrames, TimedGateway, forwarding_of, over_cable, perform
 from natgauge.words import Quantity
 

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
-from natgauge.analysis.own_work import log_work
 from natgauge.analysis.ratio_verdicts import doubts_of_answer, is_decided, is_narrow
+from natgauge.analysis.unit_frames import log_work
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.method import Findings, NotMadeAgainError
@@ -24,23 +24,22 @@ from natgauge.comparisons.request import (
     traffic_of_rules,
     with_usual_options,
 )
-from natgauge.durations import duration
 from natgauge.errors import UsageError
-from natgauge.figure_text import nanoseconds, with_noun
-from natgauge.gateways.rule_names import unmatched
+from natgauge.figure_text import duration, nanoseconds, with_noun
+from natgauge.gateways.rule_sets import unmatched
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
 from natgauge.inputs.input import inputs_of
 from natgauge.labs.common import locks
 from natgauge.notes import Note
 from natgauge.paired.slices import read_quantities
-from natgauge.procedures.kit.time_budget import TimeBudget
+from natgauge.procedures.kit.runner import TimeBudget
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate, Role
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import RESULTS, Store
 from natgauge.setup.setup import check_host
-from natgauge.statistics.interim import alpha_spent, rounds_before
-from natgauge.trial.protocols import Observer, Silent
+from natgauge.statistics.rounds import alpha_spent, rounds_before
+from natgauge.trial.controls import Observer, Silent
 from natgauge.words import Quantity
 
 if TYPE_CHECKING:

@@ -12,11 +12,9 @@ from typing import Any, Final, Literal, cast
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_percent, with_noun
 from natgauge.gateways.recipe import Recipe, is_own, load
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.cores import by_device
-from natgauge.inputs.input import Input, check_all, chosen
+from natgauge.inputs.input import Input, Text, check_all, chosen, wrong
+from natgauge.inputs.measuring_types import by_device
 from natgauge.inputs.question import Cell, LabOptions, Question
-from natgauge.inputs.types import Text
 from natgauge.labs import kinds
 from natgauge.labs.contract import Kind
 from natgauge.paired.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES

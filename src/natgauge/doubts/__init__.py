@@ -17,11 +17,11 @@ from typing import Final
 from natgauge.doubts.doubt import Doubt, Facts, by_grade
 from natgauge.doubts.searches import of_one_reason
 from natgauge.notes import Note
-from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 
 #: Modules in the order in which their doubts of one grade are listed; others follow.
-_ORDER: Final = ("machine", "limits", "searches", "spread", "trials", "neighbours", "cores", "first")
+_ORDER: Final = ("machine", "searches", "repetitions", "neighbours", "first")
 
 
 @functools.cache

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
-from natgauge.known_doubts import Grade, KnownDoubt
-from natgauge.notes import GRADES, Note, NoteWord
-from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.notes import GRADES, Grade, KnownDoubt, Note, NoteWord
+from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 from natgauge.trials import Trial
 from natgauge.words import SearchLimitedBy, Verdict

@@ -16,13 +16,13 @@ from pydantic import Field, ValidationError
 
 from natgauge.embedding import embedded
 from natgauge.errors import UsageError, did_you_mean
-from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe import LONGEST_NAME, LONGEST_TITLE, NAME, Recipe, broken_rule
 from natgauge.gateways.recipe_model import (
     Emptying,
     GatewayLimits,
     Knobs,
     Module,
+    Process,
     RecipeTable,
     RequiredPrograms,
     System,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from natgauge.errors import HostError, UsageError
 from natgauge.figure_text import with_noun
-from natgauge.inputs.checks import wrong
+from natgauge.inputs.input import wrong
 from natgauge.inputs.question import DeviceOptions
 from natgauge.words import TcpState, Transport
 

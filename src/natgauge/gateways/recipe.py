@@ -14,9 +14,8 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 
 from natgauge.embedding import PREFIX_LENGTHS
 from natgauge.errors import UsageError, did_you_mean, listed_by, shown
-from natgauge.gateways.logging_ways import LoggingWay
+from natgauge.gateways.logs import LoggingWay
 from natgauge.gateways.port_sets import PortSets
-from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe_model import (
     BY_RESTART,
     BY_VERB,
@@ -24,6 +23,7 @@ from natgauge.gateways.recipe_model import (
     GatewayLimits,
     Knobs,
     Module,
+    Process,
     RecipeTable,
     RequiredPrograms,
     System,
@@ -41,7 +41,7 @@ from natgauge.gateways.toml_layers import (
     pieces_of,
 )
 from natgauge.host.programs import named_folders
-from natgauge.inputs.checks import wrong
+from natgauge.inputs.input import wrong
 from natgauge.labs.common.addresses import INNER_LINKS
 from natgauge.toml_text import rule_in_words
 from natgauge.words import Family, Transport

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from natgauge import foreign, toml_text
+from natgauge import file_access, toml_text
 from natgauge.gateways.recipe import Kind, Recipe, is_own
 from natgauge.gateways.recipe_model import OWN_PACKAGE, System
 from natgauge.gateways.toml_layers import BUILT_IN
@@ -190,4 +190,4 @@ def places_in_words(recipe: Recipe) -> str:
 
 @cache
 def _recorded_runs(file: Path) -> Mapping[str, Any]:
-    return toml_text.parse(foreign.read_text(file, foreign.TABLE)) if file.is_file() else {}
+    return toml_text.parse(file_access.read_text(file, file_access.TABLE)) if file.is_file() else {}

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge import foreign, toml_text
+from natgauge import file_access, toml_text
 from natgauge.errors import UsageError, did_you_mean, shown
 
 #: The folder with natgauge's own recipes.
@@ -27,7 +27,7 @@ _NAMED: Final = re.compile(rf"\$\{{?{RECIPE_FOLDER}\}}?(?:\\?\")?/({_FILE})")
 _WHOLE: Final = re.compile(rf"{_NAMED.pattern}(?=[\\\"'\s;|&)<>]|$)")
 #: The end of a text that is in a line of comment.
 _IN_COMMENT: Final = re.compile(r"^\s*#.*\Z", re.MULTILINE)
-_NAMED_FILE: Final = foreign.FileKind("", "let the recipe name a regular file", 1 << 28)
+_NAMED_FILE: Final = file_access.FileKind("", "let the recipe name a regular file", 1 << 28)
 
 _COMMON: Final = "common"
 _ENDING: Final = ".toml"
@@ -52,7 +52,7 @@ def layered(path: Path) -> dict[str, Any]:
 
 def _parse(path: Path) -> dict[str, Any]:
     try:
-        return _parsed(foreign.read_text(path, foreign.RECIPE))
+        return _parsed(file_access.read_text(path, file_access.RECIPE))
     except ValueError as error:
         raise UsageError(f"{path}: is not TOML: {error}") from error
 
@@ -129,7 +129,7 @@ def frozen(value: Any) -> Any:
 def absent(snippets: Iterable[str], folder: Path) -> list[Path]:
     """Return the files that snippets name in the recipe's folder, and that are not there."""
     found = {each[1] for snippet in snippets for each in _WHOLE.finditer(snippet) if _is_read(snippet, each)}
-    return [file for file in (folder / name for name in sorted(found)) if not foreign.is_there(file)]
+    return [file for file in (folder / name for name in sorted(found)) if not file_access.is_there(file)]
 
 
 def _is_read(snippet: str, named: re.Match[str]) -> bool:
@@ -155,7 +155,7 @@ def contents(snippets: str, folder: Path) -> dict[str, bytes]:
     found = {}
     for name in named_in(snippets):
         try:
-            found[name] = foreign.read_octets(folder / name, _NAMED_FILE)
+            found[name] = file_access.read_octets(folder / name, _NAMED_FILE)
         except (OSError, UsageError):
             continue
     return found

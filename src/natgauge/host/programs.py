@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of natgauge's own compiled programs, of the programs of devices, and folders that variables name."""
+"""Programs and scripts that natgauge runs: where programs are found, and a script's output in sections.
+
+Programs are natgauge's own compiled ones and those of devices; variables name folders of them. Each section of an
+output stands below a heading of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from natgauge.errors import HostError, NatgaugeError, UsageError
 
@@ -79,3 +84,19 @@ def _candidates(name: str) -> Iterator[Path]:
     yield Path(__file__).resolve().parents[3] / "target" / "release" / name
     if path := shutil.which(name):
         yield Path(path)
+
+
+#: Begins the heading of a section.
+SECTION: Final = "== "
+
+
+def sections_of(text: str) -> dict[str, list[str]]:
+    """Lines that say something, by the heading above them; what a machine greets with before is passed over."""
+    sections: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line.startswith(SECTION):
+            lines = sections.setdefault(line.removeprefix(SECTION), [])
+        elif line.strip():
+            lines.append(line.rstrip())
+    return sections

@@ -14,8 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from natgauge.errors import HostError
-from natgauge.system_errors import in_a_line
+from natgauge.errors import HostError, in_a_line
 
 PROGRAM: Final = "perf"
 #: Samples per second. A prime number, so that the samples do not coincide with periodic events, e.g. 1000 per second.

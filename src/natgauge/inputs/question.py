@@ -9,9 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from natgauge.inputs.checks import in_range
-from natgauge.inputs.input import chosen
-from natgauge.inputs.types import Text, Unrounded
+from natgauge.inputs.input import Text, Unrounded, chosen, in_range
 from natgauge.words import MOST_OUTSIDE_ADDRESSES, Order, Side, Transport
 
 DEFAULT_LAB: Final = "netns"

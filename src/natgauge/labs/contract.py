@@ -12,10 +12,9 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, Protocol, Self, TypeVar
 
-from natgauge.core_work import WorkByCore
+from natgauge.device_work import ObjectCaches, WorkByCore
 from natgauge.embedding import NEIGHBOURS_BITS, embedded, extracted
 from natgauge.host.settings import MachineSetting
-from natgauge.table_memory import ObjectCaches
 from natgauge.words import Address, Family, Network, Placement
 
 OptionsT = TypeVar("OptionsT")

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from natgauge import labs
-from natgauge.inputs.checks import wrong
+from natgauge.inputs.input import wrong
 from natgauge.labs.contract import Kind
 
 

@@ -23,21 +23,16 @@ from functools import partial
 
 from natgauge.figure_text import at_least, at_most, in_percent
 from natgauge.figure_text import number as written
-from natgauge.inputs.checks import paced, wrong
-from natgauge.inputs.input import chosen
-from natgauge.metrics.loads import BACK_TO_BACK
+from natgauge.inputs.input import chosen, paced, wrong
+from natgauge.metrics.catalogue import BACK_TO_BACK
 from natgauge.notes import Note
-from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.measure.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
-from natgauge.procedures.kit.measure.phase1 import Phase1Settings, prepare
-from natgauge.procedures.kit.measure.phase2 import Phase2Settings
+from natgauge.procedures.kit.binary_search import SearchPlan, search
+from natgauge.procedures.kit.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.phases import Phase1Settings, Phase2Settings, prepare
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.notes import repetitions_note, tolerance_note
-from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
-from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.binary_search import SearchPlan, search
-from natgauge.procedures.kit.search.rate_search import SearchSettings, near, top_rate
-from natgauge.procedures.kit.time_budget import TimeUpError, left_out
+from natgauge.procedures.kit.rate_search import SearchSettings, near, top_rate
+from natgauge.procedures.kit.results import Attempt, Measurement, repetitions_note, tolerance_note, verdict_counts
+from natgauge.procedures.kit.runner import Bounds, TimeUpError, TrialRunner, left_out
 from natgauge.trials import Trial
 from natgauge.words import NO_DEVICE, LimitedBy, Verdict
 

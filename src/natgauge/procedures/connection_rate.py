@@ -13,16 +13,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from natgauge.figure_text import number as written
-from natgauge.inputs.checks import wrong
-from natgauge.metrics.connections import CONNECTION_RATE, CONNECTIONS_COUNTED, CONNECTIONS_EXPECTED
+from natgauge.inputs.input import wrong
+from natgauge.metrics.catalogue import CONNECTION_RATE, CONNECTIONS_COUNTED, CONNECTIONS_EXPECTED
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.draws import DrawSettings
+from natgauge.procedures.kit import rate_search
+from natgauge.procedures.kit.phases import DrawSettings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.device_figures import with_handshakes
-from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.rate_search import SearchedRate, SearchSettings, expected_rate
+from natgauge.procedures.kit.results import Measurement, with_handshakes
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search import late_frames
-from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings, expected_rate
 from natgauge.words import DRAWN
 
 
@@ -54,8 +53,8 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
         repetition = with_handshakes(super().search_once(known))
         return repetition if self.settings.order != DRAWN else self._with_drawn(repetition)
 
-    def length(self) -> late_frames.Length:
-        return late_frames.of_connections(
+    def length(self) -> rate_search.Length:
+        return rate_search.length_of_connections(
             self.settings.phase1_frames, "connections" if self.settings.draws is None else "draws"
         )
 

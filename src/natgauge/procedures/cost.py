@@ -17,14 +17,11 @@ from typing import Any, Final
 from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.input import chosen
-from natgauge.inputs.types import Text
+from natgauge.inputs.input import Text, chosen, wrong
 from natgauge.measurer import Ability
-from natgauge.metrics.times import COST, FORWARDING, HIGH, LOW, OWN, RATIO, TESTER
+from natgauge.metrics.catalogue import COST, FORWARDING, HIGH, LOW, OWN, RATIO, TESTER
 from natgauge.notes import Note
-from natgauge.paired.ratios import PairedRatios, Seat, Seating
-from natgauge.paired.rounds import RoundSums, VoidRounds, disturbance_notes
+from natgauge.paired.ratios import PairedRatios, RoundSums, Seat, Seating, VoidRounds, disturbance_notes
 from natgauge.paired.slices import (
     LEAST_FRAMES,
     MOST_FRAMES,
@@ -35,15 +32,13 @@ from natgauge.paired.slices import (
     least_opened,
     read_quantities,
 )
-from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.repetitions import Repetitions
-from natgauge.procedures.kit.result.results import Measurement
-from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.procedure import Procedure, Repetitions
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import TimeUpError, TrialRunner, left_out
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.records.repetition import Row
-from natgauge.statistics.interval import MedianEstimate
 from natgauge.statistics.rounds import LEAST_ROUNDS
+from natgauge.statistics.summary import MedianEstimate
 from natgauge.words import QUANTITIES, SENDING, Quantity
 
 #: What the interval of a repetition errs with at most.

@@ -14,19 +14,25 @@ from typing import get_args
 
 from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent
-from natgauge.inputs.checks import whole
-from natgauge.metrics.connections import ENUMERATION_ORDERS
-from natgauge.metrics.shared_figures import HELD_FIGURE
+from natgauge.inputs.input import whole
+from natgauge.metrics.catalogue import ENUMERATION_ORDERS
+from natgauge.metrics.metric import HELD_FIGURE
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.draws import DrawSettings, expected_connections, expected_new
-from natgauge.procedures.kit.measure.held_connections import HeldConnections, all_at_no_rate
-from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, safely_below
-from natgauge.procedures.kit.measure.prerequisite import measure_first
+from natgauge.procedures.kit import rate_search
+from natgauge.procedures.kit.held_connections import HeldConnections, all_at_no_rate
+from natgauge.procedures.kit.phases import (
+    DrawSettings,
+    Phase1Settings,
+    Preparation,
+    expected_connections,
+    expected_new,
+    measure_first,
+    safely_below,
+)
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.rate_search import SearchSettings
+from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search import late_frames
-from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.words import DRAWN, Order
 
 #: The last frames of the draws: enough to count new ones among them, few enough to be the end.
@@ -113,8 +119,11 @@ class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
         if result.summary.median == 0:
             reason = all_at_no_rate(result.notes, held=HELD_FIGURE in result.figures)
             raise BrokenError(f"{ENUMERATION_ORDERS}: order {settings.order}: {reason}")
-        advice, what = late_frames.of_connections(settings.phase1_frames).advice, f"the rate of order {settings.order}"
-        short = late_frames.short_note(result.measurements, settings.placement, settings.error, advice, what)
+        advice, what = (
+            rate_search.length_of_connections(settings.phase1_frames).advice,
+            f"the rate of order {settings.order}",
+        )
+        short = rate_search.short_note(result.measurements, settings.placement, settings.error, advice, what)
         self.repetition_notes.extend(short)
         return result.summary.median
 

@@ -16,18 +16,16 @@ from dataclasses import dataclass, field
 
 from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent, number
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.input import chosen
+from natgauge.inputs.input import chosen, wrong
 from natgauge.measurer import Ability, CountAt
-from natgauge.metrics.connections import EXPIRY
+from natgauge.metrics.catalogue import EXPIRY
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import HeldConnections
-from natgauge.procedures.kit.measure.phase1 import Phase1Settings
-from natgauge.procedures.kit.measure.phase2 import left_in
+from natgauge.procedures.kit.held_connections import HeldConnections
+from natgauge.procedures.kit.phases import Phase1Settings, left_in
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import TimeUpError
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
-from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.trials import Trial
 from natgauge.words import Close, TcpState, Verdict
 

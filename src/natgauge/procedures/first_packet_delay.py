@@ -16,29 +16,28 @@ from natgauge.delays import Delays
 from natgauge.errors import BrokenError
 from natgauge.figure_text import number as written
 from natgauge.inputs.measuring_types import shares
-from natgauge.metrics.times import FIRST_PACKET_DELAY
+from natgauge.metrics.catalogue import FIRST_PACKET_DELAY
 from natgauge.notes import Note
-from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.measure.delay_metrics import (
+from natgauge.procedures.kit.delays import (
     ABOUT_LOADS,
     ALONE_SHARE,
+    TYPICAL,
+    WORST_CASE,
     Timing,
     longer_trials,
+    percentile_within,
     together_note,
     too_high_note,
+    typical_ends,
     unseen_stalls_note,
 )
-from natgauge.procedures.kit.measure.held_connections import HeldConnections
-from natgauge.procedures.kit.measure.phase1 import Phase1Settings
-from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS
+from natgauge.procedures.kit.frame_counts import deciding_counts, lost_share
+from natgauge.procedures.kit.held_connections import HeldConnections
+from natgauge.procedures.kit.phases import ABOUT_TRIAL_SECONDS, Phase1Settings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.delay_statistics import TYPICAL, WORST_CASE, percentile_within, typical_ends
-from natgauge.procedures.kit.result.frame_counts import deciding_counts, lost_share
-from natgauge.procedures.kit.result.notes import tolerance_note
-from natgauge.procedures.kit.result.results import Measurement
-from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.late_frames import rounded_up
-from natgauge.procedures.kit.time_budget import TimeUpError, left_out
+from natgauge.procedures.kit.rate_search import rounded_up
+from natgauge.procedures.kit.results import Measurement, tolerance_note
+from natgauge.procedures.kit.runner import Bounds, TimeUpError, TrialRunner, left_out
 from natgauge.records.repetition import Row
 from natgauge.trials import Phase2Plan, Trial, TrialPlan
 from natgauge.words import Verdict

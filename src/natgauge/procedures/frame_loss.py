@@ -14,22 +14,18 @@ from functools import partial
 
 from natgauge.errors import BrokenError
 from natgauge.figure_text import number as written
-from natgauge.inputs.checks import paced
-from natgauge.inputs.input import chosen
+from natgauge.inputs.input import chosen, paced
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.metrics.loads import FRAME_LOSS, WITHIN_TOLERANCE, WITHOUT_LOSS
+from natgauge.metrics.catalogue import FRAME_LOSS, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
-from natgauge.procedures.kit.measure.phase1 import Phase1Settings
-from natgauge.procedures.kit.measure.phase2 import Phase2Settings
+from natgauge.procedures.kit import rate_search
+from natgauge.procedures.kit.frame_counts import lost_by_size, lost_share, shares_by_direction, shortfall, worst
+from natgauge.procedures.kit.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.phases import Phase1Settings, Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.frame_counts import lost_by_size, lost_share, shares_by_direction, shortfall, worst
-from natgauge.procedures.kit.result.notes import tolerance_note
-from natgauge.procedures.kit.result.results import Measurement
-from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search import late_frames
-from natgauge.procedures.kit.search.rate_search import top_rate
-from natgauge.procedures.kit.time_budget import TimeUpError, left_out
+from natgauge.procedures.kit.rate_search import top_rate
+from natgauge.procedures.kit.results import Measurement, tolerance_note
+from natgauge.procedures.kit.runner import TimeUpError, TrialRunner, left_out
 from natgauge.records.repetition import Row
 from natgauge.trials import Trial, lag_tolerance
 from natgauge.words import Verdict
@@ -163,9 +159,9 @@ def _shared_notes(settings: FrameLossSettings, lossless: Sequence[float]) -> lis
     method = Note("method", text)
     if not lossless:
         return [method]
-    apart, advice = SearchError(share=settings.step), late_frames.of_trials(settings.trial_seconds).advice
+    apart, advice = SearchError(share=settings.step), rate_search.length_of_trials(settings.trial_seconds).advice
     what = "the highest rate within the tolerated loss" if settings.loss_tolerance else "the highest rate without loss"
-    return [method, *late_frames.note_of(settings.trial_seconds, lossless[0], apart, advice, what)]
+    return [method, *rate_search.late_note(settings.trial_seconds, lossless[0], apart, advice, what)]
 
 
 def _slow_tester(outcome: Trial, rate: float, unit: str) -> str:

@@ -12,10 +12,9 @@ from functools import partial
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability
-from natgauge.metrics.times import IPDV
-from natgauge.procedures.kit.measure.delay_metrics import DelaySettings, TimedTrials, Timing
+from natgauge.metrics.catalogue import IPDV
+from natgauge.procedures.kit.delays import TYPICAL, DelaySettings, TimedTrials, Timing, percentile_within
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.delay_statistics import TYPICAL, percentile_within
 from natgauge.trials import TrialPlan
 
 

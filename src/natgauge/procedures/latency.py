@@ -12,13 +12,20 @@ from functools import partial
 from typing import Literal
 
 from natgauge.delays import Delays
-from natgauge.inputs.checks import in_range
-from natgauge.inputs.input import chosen
+from natgauge.inputs.input import chosen, in_range
 from natgauge.measurer import Ability
-from natgauge.metrics.times import LATENCY, RFC_TAGS
-from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, DelaySettings, TimedTrials, Timing
+from natgauge.metrics.catalogue import LATENCY, RFC_TAGS
+from natgauge.procedures.kit.delays import (
+    ABOUT_LOADS,
+    TYPICAL,
+    WORST_CASE,
+    DelaySettings,
+    TimedTrials,
+    Timing,
+    percentile_within,
+    typical_ends,
+)
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.delay_statistics import TYPICAL, WORST_CASE, percentile_within, typical_ends
 from natgauge.trials import TrialPlan
 
 Way = Literal["every-frame", "rfc8219"]

@@ -13,21 +13,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from natgauge.churn import leaving, most_new
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_full, number
-from natgauge.inputs.checks import MOST_RATE, in_range, wrong
-from natgauge.inputs.input import chosen
+from natgauge.inputs.input import MOST_RATE, chosen, in_range, wrong
 from natgauge.measurer import Ability
-from natgauge.metrics.loads import MIXED_LOAD, NEW_SHARE
+from natgauge.metrics.catalogue import MIXED_LOAD, NEW_SHARE
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, unprepared
-from natgauge.procedures.kit.measure.mixed_loads import LEAST_OPEN, CombinedLoad, MixedLoad, MixedSettings, prepared
-from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.repetitions import Answered
-from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.binary_search import SearchSpan
+from natgauge.procedures.kit.held_connections import FIRST_RATE, LEAST_FRAMES, unprepared
+from natgauge.procedures.kit.mixed_loads import LEAST_OPEN, CombinedLoad, MixedLoad, MixedSettings, prepared
+from natgauge.procedures.kit.procedure import Answered, Procedure
+from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.binary_search import SearchSpan
+from natgauge.readings import leaving, most_new
 from natgauge.subscriber_profiles import ROUND_TRIP_SECONDS
 from natgauge.words import Transport, sending
 

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from natgauge.delays import Delays
-from natgauge.metrics.times import PDV
-from natgauge.procedures.kit.measure.delay_metrics import DelaySettings, TimedTrials, Timing
-from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.delay_statistics import (
+from natgauge.metrics.catalogue import PDV
+from natgauge.procedures.kit.delays import (
     WORST_CASE,
+    DelaySettings,
+    TimedTrials,
+    Timing,
     delay_variation,
     ends_of_variation,
     percentile_within,
 )
+from natgauge.procedures.kit.procedure import Procedure
 
 
 @dataclass(frozen=True, kw_only=True)

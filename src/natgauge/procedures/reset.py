@@ -27,25 +27,21 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from natgauge.errors import BrokenError
 from natgauge.figure_text import at_most, in_percent, number, with_noun
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.input import chosen
-from natgauge.inputs.types import Text
+from natgauge.inputs.input import Text, chosen, wrong
 from natgauge.measurer import Ability
-from natgauge.metrics.times import RESET
+from natgauge.metrics.catalogue import RESET
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import (
+from natgauge.procedures.kit.frame_counts import LEAST_CHANCE
+from natgauge.procedures.kit.held_connections import (
     ABOUT_LOAD,
     HeldConnections,
     ThroughputShareSettings,
     throughput_of,
 )
-from natgauge.procedures.kit.measure.phase1 import Phase1Settings
-from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, Phase2Settings
+from natgauge.procedures.kit.phases import ABOUT_TRIAL_SECONDS, Phase1Settings, Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.frame_counts import LEAST_CHANCE
-from natgauge.procedures.kit.result.results import Measurement
-from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.invalid_trials import Tried, at_one_load, until_decided
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import TrialRunner, Tried, at_one_load, until_decided
 from natgauge.trials import Direction, Restart, Trial, TrialPlan
 from natgauge.words import LimitedBy, origin
 

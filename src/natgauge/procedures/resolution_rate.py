@@ -12,21 +12,18 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from natgauge.figure_text import number
-from natgauge.inputs.input import chosen
-from natgauge.inputs.types import FileText
+from natgauge.inputs.input import FileText, chosen
 from natgauge.measurer import Ability
-from natgauge.metrics.loads import RESOLUTION_RATE
-from natgauge.metrics.shared_figures import TRIAL_SECONDS
+from natgauge.metrics.catalogue import RESOLUTION_RATE
+from natgauge.metrics.metric import TRIAL_SECONDS
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
-from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, prepare
-from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, RFC_TRIAL_SECONDS
-from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.repetitions import Answered
-from natgauge.procedures.kit.result.notes import repetitions_note
+from natgauge.procedures.kit.binary_search import SearchSpan
+from natgauge.procedures.kit.held_connections import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
+from natgauge.procedures.kit.phases import ABOUT_TRIAL_SECONDS, RFC_TRIAL_SECONDS, Phase1Settings, Preparation, prepare
+from natgauge.procedures.kit.procedure import Answered, Procedure
+from natgauge.procedures.kit.rate_search import SearchSettings, top_rate
+from natgauge.procedures.kit.results import repetitions_note
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.binary_search import SearchSpan
-from natgauge.procedures.kit.search.rate_search import SearchSettings, top_rate
 from natgauge.procedures.kit.settings import ABOUT_FRAME_TIMEOUT, ABOUT_LOSS_TOLERANCE
 from natgauge.trials import Phase2Plan, TrialPlan
 from natgauge.words import TESTER, Query

@@ -2,7 +2,7 @@
 """Stability: does a device still forward every frame after hours at a constant load?
 
 docs/method/stability.md has the method. Each period of phase 2 is judged as a trial of its own. The device's own count
-of connections and the available memory of its machine are tested for a trend, too (see `natgauge.statistics.trend`).
+of connections and the available memory of its machine are tested for a trend, too (see `natgauge.statistics.ranks`).
 """
 
 from __future__ import annotations
@@ -13,27 +13,24 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from natgauge.errors import BrokenError
 from natgauge.figure_text import number as written
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.input import chosen
+from natgauge.inputs.input import chosen, wrong
 from natgauge.measurer import Ability
-from natgauge.metrics.loads import JUDGED, STABILITY
+from natgauge.metrics.catalogue import JUDGED, STABILITY
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import (
+from natgauge.procedures.kit.frame_counts import lost_share, shares_by_direction, shortfall, worst
+from natgauge.procedures.kit.held_connections import (
     ABOUT_LOAD,
     HeldConnections,
     ThroughputShareSettings,
     throughput_of,
 )
-from natgauge.procedures.kit.measure.phase1 import Phase1Settings
-from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, Phase2Settings
+from natgauge.procedures.kit.phases import ABOUT_TRIAL_SECONDS, Phase1Settings, Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.frame_counts import lost_share, shares_by_direction, shortfall, worst
-from natgauge.procedures.kit.result.results import Attempt, Measurement
-from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.results import Attempt, Measurement
+from natgauge.procedures.kit.runner import TimeUpError, TrialRunner, seconds_before_phase2
 from natgauge.procedures.kit.settings import ABOUT_MOST_SECONDS, ABOUT_REPEAT, Repeat
-from natgauge.procedures.kit.time_budget import TimeUpError, seconds_before_phase2
 from natgauge.records.repetition import Row
-from natgauge.statistics.trend import mann_kendall, step_of
+from natgauge.statistics.ranks import mann_kendall, step_of
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Period, Trial, TrialPlan
 from natgauge.words import Verdict
 

@@ -17,25 +17,22 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Final
 
-from natgauge.churn import IDLE_DRAWS, leaving
 from natgauge.errors import UsageError
 from natgauge.ethernet import tag_octets
 from natgauge.figure_text import with_noun
-from natgauge.inputs.checks import whole, wrong
-from natgauge.inputs.frame_sizes import parse_frame_sizes
-from natgauge.inputs.input import chosen
+from natgauge.inputs.input import FileText, chosen, whole, wrong
+from natgauge.inputs.measuring_types import parse_frame_sizes
 from natgauge.inputs.question import MIXES, RANGES
-from natgauge.inputs.types import FileText
 from natgauge.measurer import Ability, Measurer
-from natgauge.metrics.loads import FORGETS, SUBSCRIBER_RATES, SUBSCRIBERS
+from natgauge.metrics.catalogue import FORGETS, SUBSCRIBER_RATES, SUBSCRIBERS
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, unprepared
-from natgauge.procedures.kit.measure.mixed_loads import ROOM, CombinedLoad, MixedLoad, MixedSettings, prepared
-from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.repetitions import Answered
-from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.binary_search import SearchSpan
+from natgauge.procedures.kit.held_connections import FIRST_RATE, unprepared
+from natgauge.procedures.kit.mixed_loads import ROOM, CombinedLoad, MixedLoad, MixedSettings, prepared
+from natgauge.procedures.kit.procedure import Answered, Procedure
+from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.binary_search import SearchSpan
+from natgauge.readings import IDLE_DRAWS, leaving
 from natgauge.subscriber_profiles import Subscriber, load
 from natgauge.trials import TrialPlan
 from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS

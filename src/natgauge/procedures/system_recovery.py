@@ -19,21 +19,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent, number
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.input import chosen
+from natgauge.inputs.input import chosen, wrong
 from natgauge.measurer import Ability
-from natgauge.metrics.times import SYSTEM_RECOVERY
+from natgauge.metrics.catalogue import SYSTEM_RECOVERY
 from natgauge.notes import Note
-from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.measure.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
-from natgauge.procedures.kit.measure.phase1 import Phase1Settings
-from natgauge.procedures.kit.measure.phase2 import Phase2Settings
+from natgauge.procedures.kit.frame_counts import LEAST_CHANCE
+from natgauge.procedures.kit.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
+from natgauge.procedures.kit.phases import Phase1Settings, Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.frame_counts import LEAST_CHANCE
-from natgauge.procedures.kit.result.results import Measurement
-from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.invalid_trials import at_one_load, until_decided
-from natgauge.procedures.kit.search.rate_search import top_rate
+from natgauge.procedures.kit.rate_search import top_rate
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import Bounds, TrialRunner, at_one_load, until_decided
 from natgauge.trials import Direction, RateStep, Trial, TrialPlan
 from natgauge.words import LimitedBy, Verdict, origin
 

@@ -15,30 +15,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from natgauge.causes.cause import FULL, Cause, of_share
-from natgauge.causes.full_table import FullTable
+from natgauge.causes.cause import FULL, Cause, FullTable, of_share
 from natgauge.errors import BrokenError
-from natgauge.inputs.checks import whole, wrong
-from natgauge.inputs.input import chosen
-from natgauge.metrics.connections import TABLE_CAPACITY
+from natgauge.inputs.input import chosen, whole, wrong
+from natgauge.metrics.catalogue import TABLE_CAPACITY
 from natgauge.notes import Note
-from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.measure import validation
-from natgauge.procedures.kit.measure.capacity_trials import (
+from natgauge.procedures.kit import queues, validation
+from natgauge.procedures.kit.procedure import Procedure, Repetitions
+from natgauge.procedures.kit.rate_search import top_rate
+from natgauge.procedures.kit.results import Measurement, tolerance_note, verdict_counts
+from natgauge.procedures.kit.runner import Bounds, TrialRunner
+from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
+from natgauge.procedures.kit.validation import (
     LEAST_RATE,
     SLOWER,
     CapacityTrials,
     CollapsedError,
     UndecidedError,
 )
-from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.repetitions import Repetitions
-from natgauge.procedures.kit.result.notes import tolerance_note
-from natgauge.procedures.kit.result.results import Measurement, verdict_counts
-from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search import queues
-from natgauge.procedures.kit.search.rate_search import top_rate
-from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.records.repetition import Row
 from natgauge.trials import Trial
 from natgauge.words import LimitedBy, TcpState
@@ -80,7 +74,7 @@ class TableCapacitySettings(validation.ValidationSettings):
 
     def as_run(self) -> TableCapacitySettings:
         """Return these settings, with a time limit for each frame where there are queues before the device."""
-        return queues.limited(self)
+        return queues.with_wait_limit(self)
 
     def __post_init__(self) -> None:
         """Refuse what does not fit the connections, and four tuples that cannot be counted."""
@@ -280,7 +274,7 @@ class _Capacity:
 
     def _take(self, stage: str, count: int, rate: float) -> None:
         """Note the searched rate of a C that is safe by that."""
-        least = queues.least_rate(count, rate, self._wait)
+        least = queues.least_rate_with_queues(count, rate, self._wait)
         self._steps.append(_step(stage, count, rate, least, 0.0, "safe"))
         self._safe = count
         self._rate = _Rate(rate, least)
@@ -305,7 +299,7 @@ class _Capacity:
             self._decided = False
             known = f"between {self._safe} and {self._unsafe}" if self._unsafe else f"{self._safe} or more"
             self._notes.append(Note("undecided", f"the capacity is {known} connections; {error}"))
-        least = queues.least_rate(count, rate, self._wait) if rate else 0.0
+        least = queues.least_rate_with_queues(count, rate, self._wait) if rate else 0.0
         self._steps.append(_step(stage, count, rate, least, needed, decided, why))
         if rate:
             self._safe = count
@@ -339,7 +333,7 @@ class _Capacity:
         rate = self._search(count, self._top(count), needed)
         if rate < needed:
             return 0.0
-        self._rate = _Rate(rate, queues.least_rate(count, rate, self._wait))
+        self._rate = _Rate(rate, queues.least_rate_with_queues(count, rate, self._wait))
         return rate
 
     def _search(self, count: int, top: float, floor: float) -> float:

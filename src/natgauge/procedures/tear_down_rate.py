@@ -18,19 +18,16 @@ from natgauge.figure_text import number as written
 from natgauge.figure_text import with_noun
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability, TearDown
-from natgauge.metrics.connections import ENTRIES_LEFT, TEAR_DOWN_RATE
+from natgauge.metrics.catalogue import ENTRIES_LEFT, TEAR_DOWN_RATE
 from natgauge.notes import Note
-from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.measure.held_connections import HeldConnections
-from natgauge.procedures.kit.measure.phase1 import Phase1Settings
-from natgauge.procedures.kit.measure.phase2 import left_in
+from natgauge.procedures.kit import queues
+from natgauge.procedures.kit.held_connections import HeldConnections
+from natgauge.procedures.kit.phases import Phase1Settings, left_in
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.results import Measurement
-from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search import queues
-from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings
+from natgauge.procedures.kit.rate_search import SearchedRate, SearchSettings
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import Bounds, TimeUpError, TrialRunner, left_out
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
-from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.trials import Trial
 from natgauge.words import Close, LimitedBy, Verdict
 
@@ -72,7 +69,7 @@ class TearDownRateSettings(Phase1Settings, SearchSettings):
 
     def as_run(self) -> TearDownRateSettings:
         """Return these settings, with a time limit for segments where there are queues before the device."""
-        return queues.limited(self) if self.close else self
+        return queues.with_wait_limit(self) if self.close else self
 
 
 class _TearDownRate(HeldConnections[TearDownRateSettings]):

@@ -9,22 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.input import chosen
-from natgauge.metrics.goals import Preset, criteria
-from natgauge.metrics.loads import THROUGHPUT
-from natgauge.metrics.shared_figures import IN_ALL, TRIAL_SECONDS
-from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
-from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, prepare
-from natgauge.procedures.kit.measure.phase2 import ModifiedSettings
-from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.repetitions import Answered
-from natgauge.procedures.kit.result.results import Measurement
-from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search import mlr_search, queues, rare_loss
-from natgauge.procedures.kit.search.binary_search import SearchSpan
-from natgauge.procedures.kit.search.rate_search import SearchSettings, expected_rate, near, search_plan, top_rate
-from natgauge.procedures.kit.time_budget import TimeUpError, cut_off
+from natgauge.inputs.input import chosen, wrong
+from natgauge.metrics.catalogue import THROUGHPUT, Preset, criteria
+from natgauge.metrics.metric import IN_ALL, TRIAL_SECONDS
+from natgauge.procedures.kit import losses, mlr_search, queues
+from natgauge.procedures.kit.binary_search import SearchSpan
+from natgauge.procedures.kit.held_connections import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
+from natgauge.procedures.kit.phases import ModifiedSettings, Phase1Settings, Preparation, prepare
+from natgauge.procedures.kit.procedure import Answered, Procedure
+from natgauge.procedures.kit.rate_search import SearchSettings, expected_rate, near, search_plan, top_rate
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import TimeUpError, TrialRunner, cut_off
 from natgauge.trials import TrialPlan
 
 SearchWay = Literal["binary", "mlrsearch"]
@@ -67,7 +62,7 @@ class ThroughputSettings(ModifiedSettings, Phase1Settings, SearchSettings):
 
     def as_run(self) -> ThroughputSettings:
         """Return these settings, with a time limit for each frame where there are queues before the device."""
-        return queues.limited(self, self.trial_seconds, self.error)
+        return queues.with_wait_limit(self, self.trial_seconds, self.error)
 
     def parameters(self) -> dict[str, Any]:
         """The settings, and what a load had to do to meet the goals of mlrsearch."""
@@ -120,7 +115,7 @@ class _Throughput(HeldRate[ThroughputSettings]):
         except TimeUpError as error:
             unit = self.settings.rate_unit
             found = cut_off(self.judged, unit, error)
-            few = rare_loss.untried(self.judged, found.upper, self.settings.error.share or 0.0, unit)
+            few = losses.rare_loss_untried(self.judged, found.upper, self.settings.error.share or 0.0, unit)
             return found.adding(*mlr_search.with_remedy(few))
 
 

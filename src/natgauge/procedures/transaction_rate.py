@@ -13,12 +13,11 @@ from dataclasses import dataclass
 
 from natgauge.figure_text import at_most
 from natgauge.inputs.input import chosen
-from natgauge.metrics.connections import LINGERING_ENTRIES, TRANSACTION_RATE
+from natgauge.metrics.catalogue import LINGERING_ENTRIES, TRANSACTION_RATE
 from natgauge.notes import Note
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.device_figures import with_handshakes
-from natgauge.procedures.kit.result.results import Measurement
-from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings
+from natgauge.procedures.kit.rate_search import SearchedRate, SearchSettings
+from natgauge.procedures.kit.results import Measurement, with_handshakes
 from natgauge.words import MOST_REQUEST_OCTETS, Close
 
 

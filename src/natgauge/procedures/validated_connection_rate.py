@@ -14,17 +14,15 @@ from typing import Literal
 
 from natgauge.figure_text import number as written
 from natgauge.figure_text import with_noun
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.input import chosen
-from natgauge.metrics.connections import VALIDATED_CONNECTION_RATE
+from natgauge.inputs.input import chosen, wrong
+from natgauge.metrics.catalogue import VALIDATED_CONNECTION_RATE
 from natgauge.notes import Note
-from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.measure import validation
-from natgauge.procedures.kit.measure.validation import Cause, ValidationSettings
+from natgauge.procedures.kit import validation
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.results import Measurement
-from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings
+from natgauge.procedures.kit.rate_search import SearchedRate, SearchSettings
+from natgauge.procedures.kit.results import Measurement
+from natgauge.procedures.kit.runner import Bounds, TrialRunner
+from natgauge.procedures.kit.validation import Cause, ValidationSettings
 from natgauge.trials import Trial
 from natgauge.words import Verdict
 
@@ -82,7 +80,7 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
         repeats = self.settings.failed_validation == "repeat-slower"
         if repeats and outcome.failed_phase == 2 and outcome.limited_by == "device":
             again = self._asked(connections, rate, half, bounds)
-        why = validation.cause(outcome, again, connections)
+        why = validation.validation_cause(outcome, again, connections)
         self.causes[why] += 1
         if why == "r too high" and again is not None:
             # R passed at the lower validation rate, which later trials of this search do not exceed.
@@ -95,7 +93,7 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
         return self._asked(connections, rate, self.validation.rate(rate), bounds)
 
     def _asked(self, connections: int, rate: float, asking: float, bounds: Bounds) -> Trial:
-        return self.runner.run(validation.plan(self.settings, connections, rate, asking), rate, bounds)
+        return self.runner.run(validation.validation_plan(self.settings, connections, rate, asking), rate, bounds)
 
     def _asking_notes(self) -> list[Note]:
         notes = [

@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from natgauge.analysis import derived
 from natgauge.errors import UsageError
-from natgauge.published.load import needs, plan_command, sources, table
-from natgauge.published.model import Derived, PublishedRow, Table
+from natgauge.published.model import Derived, PublishedRow, Table, needs, plan_command, sources, table
 from natgauge.records.measurement import Result
 from natgauge.tables import aligned
 
@@ -157,8 +156,8 @@ def _ratios(table: Table, kind: Derived | None, medians: Sequence[float | None])
         elif kind == "relative-scale-up":
             yield None if number is None else derived.relative_scale_up(median, number.value, other)
         else:
-            ratio = derived.to_previous(median, other)
-            yield ratio if kind else derived.degradation(other, median, "higher")
+            ratio = derived.times_previous(median, other)
+            yield ratio if kind else derived.percent_degraded(other, median, "higher")
 
 
 def _values(table: Table, row: PublishedRow) -> list[float | None] | None:

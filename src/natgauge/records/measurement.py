@@ -14,7 +14,7 @@ from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import Record, RecordPart
 from natgauge.records.repetition import Repetition
-from natgauge.statistics.figure import FigureSummary
+from natgauge.statistics.summary import FigureSummary
 from natgauge.words import LimitedBy, Verdict
 
 SUMMARY_SCHEMA: Final = "natgauge-summary-7"

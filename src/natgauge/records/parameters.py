@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
 
 from natgauge.figure_text import in_full
 from natgauge.metrics import declared
-from natgauge.metrics.loads import FORGETS, SUBSCRIBER_RATES
+from natgauge.metrics.catalogue import FORGETS, SUBSCRIBER_RATES
 from natgauge.words import Group, Transport
 
 #: The file with the descriptions of all inputs, made of those in the code.

@@ -21,9 +21,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from natgauge import files
-from natgauge.errors import NatgaugeError, UsageError
-from natgauge.system_errors import fault, unwritable
+from natgauge import file_access
+from natgauge.errors import NatgaugeError, UsageError, fault, unwritable
 
 PLAN_SCHEMA = "natgauge-plan-1"
 ENVIRONMENT_SCHEMA = "natgauge-environment-1"
@@ -238,7 +237,7 @@ def write_document(path: Path, document: Mapping[str, object]) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write one of a folder's files, whole or not at all."""
     try:
-        files.replace(path, text)
+        file_access.replace(path, text)
     except OSError as error:
         raise _unwritable(path, error) from error
 

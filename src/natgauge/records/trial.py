@@ -13,8 +13,7 @@ from pydantic import AfterValidator, Field, JsonValue, TypeAdapter, ValidationEr
 
 from natgauge.causes.cause import Cause
 from natgauge.errors import UsageError
-from natgauge.records.reading import StoredPart
-from natgauge.records.record import first_fault
+from natgauge.records.record import StoredPart, first_fault
 from natgauge.words import LimitedBy, Verdict
 
 #: A count or a time of 64 bits, as the engine and the kernel have them.

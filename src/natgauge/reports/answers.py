@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers in words, made from records: who is best and by how much, what cores and connections change, what limited.
 
-Every sentence is a template over the data of `natgauge.analysis.claims`. A sentence that compares has the interval of
-the comparison, or begins with "Cannot tell".
+Every sentence is a template over the data of `natgauge.analysis.conditions`. A sentence that compares has the interval
+of the comparison, or begins with "Cannot tell".
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from natgauge.analysis import conditions
-from natgauge.analysis.between_runs import drift
-from natgauge.analysis.claims import (
+from natgauge.analysis.conditions import (
     LEAST_COVERAGE,
     Certainty,
     Claim,
@@ -31,27 +30,23 @@ from natgauge.analysis.claims import (
     weakest,
     work,
 )
-from natgauge.analysis.contrast import better, least_repetitions
-from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
+from natgauge.analysis.contrast import better, drift, least_repetitions
+from natgauge.analysis.derived import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
 from natgauge.analysis.sizing import keeps_connections
 from natgauge.analysis.unit_frames import Way, bits_of_unit, drawn_frames
 from natgauge.figure_text import at_least, at_most, given, in_full, number, with_noun
 from natgauge.interval_text import between_bits, figure_and_interval, in_bits, ratio, signed, span
-from natgauge.known_doubts import words_of
 from natgauge.metrics import declared, figures
-from natgauge.metrics.connections import CONNECTION_RATE
-from natgauge.metrics.loads import JUDGED, KEPT, MIXED_LOAD
-from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL, OPEN_CONNECTIONS, TABLE_ENTRIES
-from natgauge.metrics.times import FEW_FRAMES, TIMED_FRAMES
+from natgauge.metrics.catalogue import CONNECTION_RATE, FEW_FRAMES, JUDGED, KEPT, MIXED_LOAD, TIMED_FRAMES
+from natgauge.metrics.metric import CONNECTIONS_PER_SECOND, IN_ALL, OPEN_CONNECTIONS, TABLE_ENTRIES
+from natgauge.notes import words_of
 from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe
-from natgauge.reports import criterion, doubtful, labels, main_figure
-from natgauge.reports.doubtful import bottleneck
-from natgauge.reports.main_figure import stated_bounds, stated_number
+from natgauge.reports import labels, main_figure
+from natgauge.reports.main_figure import bottleneck, stated_bounds, stated_number
 from natgauge.reports.rows import UNIT_IN_ALL, Bounded, Ranged, kept, opened_by_draws, unit_of, unit_of_frames
-from natgauge.statistics.figure import FigureSummary
-from natgauge.statistics.interval import CONFIDENCE
+from natgauge.statistics.summary import CONFIDENCE, FigureSummary
 from natgauge.words import MOST_NAMES, NO_DEVICE, few, listed
 
 #: Meaning of each certainty, for a legend; `meanings` adds what holds for the sentences at hand.
@@ -233,7 +228,7 @@ def one(result: Result, point: str = "") -> Sentence:
     named = [(name, text, result.figures[name]) for name, text in answers.items() if text and name in result.figures]
     words = {
         "unit": unit_of_frames(result),
-        "loss": criterion.most_lost(result),
+        "loss": main_figure.most_lost(result),
         "periods": _periods(result, "periods"),
         "judged": _periods(result, JUDGED),
         "frames": _periods(result, TIMED_FRAMES),
@@ -252,7 +247,7 @@ def _with_range(result: Result, name: str) -> tuple[str, str]:
     """A figure, and its range over the repetitions, which is behind its unit."""
     figure = result.figures[name]
     # A share of 0 is 0 of any number of them, and of a bound no bound.
-    if _grows(result, name) and figure.median and result.median and not doubtful.stated(result).is_median:
+    if _grows(result, name) and figure.median and result.median and not main_figure.statement_of(result).is_median:
         return stated_number(result, figure.median / result.median), ""
     if _grows(result, name):
         # A constant times the value, such as the sum of both directions, has the value's interval.
@@ -314,20 +309,20 @@ def _periods(result: Result, name: str) -> str:
 
 def _does(result: Result, *, sized: bool) -> str:
     """What the device does that has this value."""
-    does, mark = _predicate(result), doubtful.mark(result)
+    does, mark = _predicate(result), main_figure.mark_in_words(result)
     if not does:
         return f"{result.gateway}: {result.metric} {_figure(result)}{mark}"
     if _CLAUSE in does:
         # Frames belong to the value, and not to what is said of it.
-        value = f"{_figure(result)}{criterion.frames_clause(result, sized=sized)}"
+        value = f"{_figure(result)}{main_figure.frames_clause(result, sized=sized)}"
         said = does.format(value=value, opened=_opened(result))
-        return f"{result.gateway} {said}{criterion.condition(result)}{mark}"
+        return f"{result.gateway} {said}{main_figure.condition(result)}{mark}"
     is_one = str(result.parameter("directions")) in {"up", "down"}
     later = "" if is_one else ", in the direction that returns later"
     said = does.format(value=_figure(result), number=stated_number(result), later=later)
     lost = any(doubt.word == "load too high" and doubt.value for doubt in result.doubts)
     came = ", of those that came" if lost else ""
-    return f"{result.gateway} {said}{came}{criterion.terms(result)}{criterion.clause(result, sized=sized)}{mark}"
+    return f"{result.gateway} {said}{came}{main_figure.terms(result)}{main_figure.clause(result, sized=sized)}{mark}"
 
 
 def _predicate(result: Result) -> str:
@@ -345,14 +340,14 @@ def _opened(result: Result) -> str:
     frames, connections = drawn_frames(result.metric, result.parameters), opened_by_draws(result)
     if not frames or connections is None:
         return "fewer"
-    about = "about " if doubtful.stated(result).is_median else ""
+    about = "about " if main_figure.statement_of(result).is_median else ""
     return f"{about}{stated_number(result, connections / frames)}"
 
 
 def _value(result: Result, *, bits: bool = False) -> str:
     """The value with its unit and its mark, and with `bits` those of its frames where it is a rate of known frames."""
     text = _in_bits(result, " (", ")") if bits else ""
-    return f"{_figure(result)}{doubtful.mark(result)}{text}{doubtful.missing(result)}"
+    return f"{_figure(result)}{main_figure.mark_in_words(result)}{text}{main_figure.missing(result)}"
 
 
 def _figure(result: Result) -> str:
@@ -468,7 +463,7 @@ def _ranked_at_points(every: Sequence[Ranking], results: Sequence[Result], varie
     text += f". {capital(f'{_point(top, results)} it').lstrip() if len(own) == 1 else 'It'} reaches "
     text += _times([ranking.claims[0] for ranking in own], f"the {top.metric} of {second}")
     if better(top.metric) == "higher":
-        up_to = "up to " if doubtful.stated(top).is_median and len(own) > 1 else ""
+        up_to = "up to " if main_figure.statement_of(top).is_median and len(own) > 1 else ""
         text += f", and {up_to}{_value(top, bits=True)}"
         text += f" {_point(top, results)}".rstrip() if len(own) > 1 else ""
     claims = [claim for ranking in decided for claim in ranking.claims]
@@ -538,14 +533,14 @@ def _maybe_last(behind: Sequence[Result]) -> list[Result]:
 
 def _measured(result: Result) -> str:
     """The figure with its interval, or its bounds; the sentence has the unit."""
-    figure = main_figure.within(result) if doubtful.stated(result).is_median else stated_number(result)
-    return f"{figure}{doubtful.mark(result)}{doubtful.missing(result)}"
+    figure = main_figure.within(result) if main_figure.statement_of(result).is_median else stated_number(result)
+    return f"{figure}{main_figure.mark_in_words(result)}{main_figure.missing(result)}"
 
 
 def _known(results: Sequence[Result]) -> tuple[list[Result], list[Result]]:
     """Results whose lines give the median, and those with bounds, which have no place in an order of medians."""
-    known = [each for each in results if doubtful.stated(each).is_median]
-    return known, [each for each in results if not doubtful.stated(each).is_median]
+    known = [each for each in results if main_figure.statement_of(each).is_median]
+    return known, [each for each in results if not main_figure.statement_of(each).is_median]
 
 
 def _ends(results: Sequence[Result], of: Sequence[Result] = ()) -> str:
@@ -585,9 +580,9 @@ def _not_ranked(claims: Sequence[Claim]) -> str:
 
 def _left_of(result: Result) -> str:
     """What a first line says of a result, or, instead of a doubtful median, the ends of all repetitions."""
-    if not doubtful.stated(result).is_median:
+    if not main_figure.statement_of(result).is_median:
         return _figure(result)
-    lower, upper = doubtful.ends(result)
+    lower, upper = main_figure.ends(result)
     if lower == upper or (lower <= 0 and math.isinf(upper)):
         # No end says more than the median.
         return f"measured {_figure(result)}"
@@ -700,7 +695,7 @@ def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> It
         rate = result.unit.endswith("/s")
         if len(every) == 1:
             own = claims[0].first
-            said = (f"{_does(own, sized=False)}{doubtful.missing(own)}", _value(result))
+            said = (f"{_does(own, sized=False)}{main_figure.missing(own)}", _value(result))
             ends_of = [
                 f"{text} {_point(each, results)}{_in_bits(each, ' (', ')')}"
                 for text, each in zip(said, (own, result), strict=True)
@@ -926,8 +921,8 @@ def _best(result: Result, other: str = "", *, sized: bool = True) -> str:
     metric = declared(result.metric)
     than = f" than {other}" if other else ""
     if metric.best is not None and not (metric.does_stateless and not keeps_connections(result)):
-        does, terms = metric.best[bool(other)], criterion.terms(result) if sized else ""
-        return f"{does}{terms}{than}{criterion.clause(result, sized=sized)}"
+        does, terms = metric.best[bool(other)], main_figure.terms(result) if sized else ""
+        return f"{does}{terms}{than}{main_figure.clause(result, sized=sized)}"
     is_high = better(result.metric) == "higher"
     if other:
         return f"has a {'higher' if is_high else 'lower'} {result.metric}{than}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from natgauge.analysis.audit_changes import differing, unlike
+from natgauge.analysis.run_changes import differing, unlike
 from natgauge.figure_text import with_noun
 from natgauge.records.audit import LEVELS, AuditedRequirement, AuditRecord, AuditVerdict, BehaviourClasses
 from natgauge.reports.answers import Sentence

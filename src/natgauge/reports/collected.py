@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from natgauge.errors import UsageError
-from natgauge.foreign import is_there
+from natgauge.file_access import is_there
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
-from natgauge.records.reading import read_document, read_lines
+from natgauge.records.record import read_document, read_lines
 from natgauge.records.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIAL_SCHEMA, TRIALS
 from natgauge.records.trial import checked
 from natgauge.words import few

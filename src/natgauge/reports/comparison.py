@@ -11,9 +11,8 @@ from functools import partial
 from typing import Final
 
 from natgauge.analysis import conditions
-from natgauge.analysis.claims import Certainty
-from natgauge.analysis.halves import kinds_of_halves
-from natgauge.analysis.ratio_changes import control_margin
+from natgauge.analysis.conditions import Certainty
+from natgauge.analysis.derived import kinds_of_halves
 from natgauge.analysis.ratio_verdicts import (
     ENDS,
     doubts_of,
@@ -22,6 +21,7 @@ from natgauge.analysis.ratio_verdicts import (
     grave_doubts,
     says_nothing,
 )
+from natgauge.analysis.run_changes import control_margin
 from natgauge.analysis.sizing import OF_CORES, resource_of
 from natgauge.analysis.unit_frames import bits_of_unit
 from natgauge.figure_text import at_least, given, nanoseconds, number, with_noun
@@ -38,7 +38,7 @@ from natgauge.records.comparison import (
     commit_of,
 )
 from natgauge.records.measurement import Result
-from natgauge.reports import markdown
+from natgauge.reports import markup
 from natgauge.reports.answers import WAYS, Sentence
 from natgauge.reports.csv_table import written
 from natgauge.reports.graded_doubts import graded, in_paper
@@ -317,14 +317,14 @@ def comment(record: ComparisonRecord) -> str:
     The A/A control is folded: what it has to say is a sentence.
     """
     answers = [one.text for one in sentences(record, of_limit=False)]
-    said = "\n".join(f"- {markdown.escaped(text)}" for text in (*_undecided(record), *answers))
+    said = "\n".join(f"- {markup.escaped(text)}" for text in (*_undecided(record), *answers))
     shown = sheet(record)
     head, *lines = shown.lines
     costs = len(lines) - len(record.control)
-    table = markdown.render(replace(shown, lines=(head, *lines[:costs])))
-    parts = [f"### natgauge: {markdown.escaped(_headline(record))}", said, table]
+    table = markup.render_markdown(replace(shown, lines=(head, *lines[:costs])))
+    parts = [f"### natgauge: {markup.escaped(_headline(record))}", said, table]
     if record.control:
-        control = markdown.render(Sheet((head, *lines[costs:]), ()))
+        control = markup.render_markdown(Sheet((head, *lines[costs:]), ()))
         title = "The baseline compared with itself (A/A control)"
         parts.append(f"<details><summary>{title}</summary>\n\n{control}\n\n</details>")
     return "\n\n".join(parts)

@@ -15,7 +15,7 @@ from natgauge.figure_text import whole
 from natgauge.interval_text import Written
 from natgauge.plain_text import one_line
 from natgauge.records.measurement import Result
-from natgauge.reports import doubtful
+from natgauge.reports import main_figure
 from natgauge.reports.collected import Unmeasured
 from natgauge.reports.rows import Bounded, Ranged, ResultRow, rows
 from natgauge.reports.sheet import Sheet
@@ -45,7 +45,7 @@ def table(results: Sequence[Result], missing: Sequence[Unmeasured] = ()) -> str:
 
 def _bound(result: Result) -> str | None:
     """What is known of the device's true value where its median only bounds that; None = the median is the figure."""
-    said = doubtful.stated(result)
+    said = main_figure.statement_of(result)
     if said.is_median:
         return None
     if math.isinf(said.upper):

@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from natgauge.analysis import audit_changes, ratio_changes, result_changes
-from natgauge.analysis.audit_changes import Examined
-from natgauge.analysis.change import ALIKE, UNKNOWN, WORSE, Change, Changes, Outcome, Thing
+from natgauge.analysis import run_changes
 from natgauge.analysis.contrast import Contrast
-from natgauge.analysis.scalability import varied_with
+from natgauge.analysis.derived import varied_with
+from natgauge.analysis.run_changes import ALIKE, UNKNOWN, WORSE, Change, Changes, Examined, Outcome, Thing
 from natgauge.analysis.unit_frames import counted_unit
 from natgauge.errors import UsageError
 from natgauge.figure_text import given, with_noun
@@ -24,11 +23,10 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS
 from natgauge.records.store import plain
 from natgauge.reports import main_figure
-from natgauge.reports.doubtful import bottleneck, mark
-from natgauge.reports.main_figure import stated_number
+from natgauge.reports.main_figure import bottleneck, mark_in_words, stated_number
 from natgauge.reports.rows import doubt_words, unit_of
 from natgauge.reports.text import fitted
-from natgauge.statistics.interval import CONFIDENCE, finite
+from natgauge.statistics.summary import CONFIDENCE, finite
 from natgauge.tables import aligned
 
 DIFF_SCHEMA: Final = "natgauge-diff-1"
@@ -98,11 +96,11 @@ def diff(
     _check_names([*first, *second], about, across, margin)
     allowed = [*about, *(name for axis in across for name in varied_with(axis))]
     return Diff(
-        result_changes.changes(_of(Result, first), _of(Result, second), about=allowed, margin=margin),
-        ratio_changes.changes(
+        run_changes.changes_of_results(_of(Result, first), _of(Result, second), about=allowed, margin=margin),
+        run_changes.changes_of_ratios(
             _of(ComparisonRecord, first), _of(ComparisonRecord, second), about=allowed, margin=margin
         ),
-        audit_changes.changes(_of(AuditRecord, first), _of(AuditRecord, second), about=allowed),
+        run_changes.changes_of_audits(_of(AuditRecord, first), _of(AuditRecord, second), about=allowed),
     )
 
 
@@ -250,7 +248,7 @@ def _of_results(line: Change[Result]) -> tuple[str, str, str, str, str]:
 
 def _named_results(line: Change[Result]) -> tuple[str, str, str, str]:
     metric, gateways, _, _, unit = _of_results(line)
-    first, second = (f"{stated_number(each)}{mark(each)}" for each in (line.first, line.second))
+    first, second = (f"{stated_number(each)}{mark_in_words(each)}" for each in (line.first, line.second))
     return f"{metric} of {gateways}", first, second, unit
 
 

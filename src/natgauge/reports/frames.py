@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from natgauge import outputs
+from natgauge import file_access
 from natgauge.errors import UsageError
 from natgauge.reports.collected import Stored, StoredComparison, StoredResults, each_trial
 from natgauge.reports.optional_deps import need
@@ -141,7 +141,7 @@ def write(collected: StoredResults, folder: Path) -> list[Path]:
     """Write each frame as a Parquet file into a folder, which is made if missing; return the files."""
     frames = frames_of(collected)
     contents = ((f"{item.name}.parquet", _parquet(getattr(frames, item.name))) for item in fields(frames))
-    return outputs.write_into(folder, contents, what="report", remedy=_REMEDY)
+    return file_access.write_into(folder, contents, what="report", remedy=_REMEDY)
 
 
 def _parquet(frame: pl.DataFrame) -> bytes:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
 from natgauge.figure_text import in_percent
-from natgauge.known_doubts import Grade, known, words_of
-from natgauge.notes import GRADES, Note
+from natgauge.notes import GRADES, Grade, Note, known, words_of
 
 NameT = TypeVar("NameT")
 

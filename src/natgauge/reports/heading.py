@@ -17,10 +17,10 @@ from natgauge.plain_text import one_line
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import date_of, moment_of
-from natgauge.reports import audit, criterion, markdown
+from natgauge.reports import audit, main_figure, markup
 from natgauge.reports.collected import StoredResults
 from natgauge.reports.failures import MeasurementFailure
-from natgauge.reports.latex import plain
+from natgauge.reports.markup import plain
 from natgauge.reports.rows import open_at_once, unit_of
 from natgauge.words import listed
 
@@ -41,7 +41,7 @@ class OwnWords:
         """Return a table as text with these words above it; `form` is that of `natgauge report`."""
         title, note = one_line(self.title), [one_line(part) for part in self.paragraphs]
         if form == "markdown":
-            title, note = f"# {markdown.escaped(title)}" if title else "", list(map(markdown.escaped, note))
+            title, note = f"# {markup.escaped(title)}" if title else "", list(map(markup.escaped, note))
         elif form == "latex":
             # The title is the caption of each table.
             title, note = "", list(map(plain, note))
@@ -246,8 +246,8 @@ def _conditions(collected: StoredResults) -> str:
     values = {noun: [value for value in own if isinstance(value, int)] for noun, own in found.items()}
     texts = [f"{_ends(own)} {noun if max(own) > 1 else noun[:-1]}" for noun, own in values.items() if own]
     texts += _frames(collected)
-    texts += list(dict.fromkeys(f"by {by}" for result in results if (by := criterion.transport(result))))
-    texts += list(dict.fromkeys(f"subscribers{each}" for result in results if (each := criterion.terms(result))))
+    texts += list(dict.fromkeys(f"by {by}" for result in results if (by := main_figure.transport(result))))
+    texts += list(dict.fromkeys(f"subscribers{each}" for result in results if (each := main_figure.terms(result))))
     return ", ".join([*texts, *_words(_PLACE, every)])
 
 

@@ -21,7 +21,7 @@ from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine
 from natgauge.reports.html.figures import Figure, FigureGroup
 from natgauge.reports.sheet import Sheet, SheetRow
-from natgauge.statistics.interval import CONFIDENCE, finite
+from natgauge.statistics.summary import CONFIDENCE, finite
 from natgauge.words import listed
 
 TITLE: Final = "Costs over commits"

@@ -13,7 +13,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from natgauge.analysis.scalability import AXES, RANGES, varied_with
+from natgauge.analysis.derived import AXES, RANGES, varied_with
 from natgauge.analysis.unit_frames import MIXES, mix_text, own_size
 from natgauge.figure_text import given, with_noun
 from natgauge.records.measurement import Result

@@ -18,28 +18,37 @@ from pydantic import JsonValue
 
 from natgauge.analysis import derived
 from natgauge.analysis.contrast import search_error
-from natgauge.analysis.halves import rows_of_halves
-from natgauge.analysis.loads import ByLoad, by_load
-from natgauge.analysis.own_work import limiting_device, own_work
-from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
+from natgauge.analysis.derived import Bound, ByLoad, Comparison, DerivedRow, by_load, derived_rows, rows_of_halves
 from natgauge.analysis.unit_frames import (
     MIXES,
     bits_of_unit,
     frames_in_all,
+    limiting_device,
     mix_of,
     mix_text,
     own_size,
+    own_work,
     sending_of,
     unit_with_direction,
 )
 from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_full, number, of_whole
 from natgauge.interval_text import Written, with_ends, within
-from natgauge.log_counts import LOG_FIGURES
 from natgauge.metrics import declared, figures
-from natgauge.metrics.connections import CONNECTIONS_COUNTED, CONNECTIONS_EXPECTED
-from natgauge.metrics.loads import FORGETS, KEPT, KEPT_LEAST, KEPT_MOST, WITHIN_TOLERANCE, WITHOUT_LOSS
-from natgauge.metrics.shared_figures import (
+from natgauge.metrics.catalogue import (
+    CONNECTIONS_COUNTED,
+    CONNECTIONS_EXPECTED,
+    FORGETS,
+    KEPT,
+    KEPT_LEAST,
+    KEPT_MOST,
+    OWN,
+    RATIO,
+    TESTER,
+    WITHIN_TOLERANCE,
+    WITHOUT_LOSS,
+)
+from natgauge.metrics.metric import (
     CORE_IMBALANCE,
     ESTABLISHED,
     IDLE_CORES,
@@ -51,13 +60,12 @@ from natgauge.metrics.shared_figures import (
     TABLE_ENTRIES,
     WATTS,
 )
-from natgauge.metrics.times import OWN, RATIO, TESTER
+from natgauge.readings import LOG_FIGURES
 from natgauge.records.comparison import FRAME_OF
 from natgauge.records.measurement import SHARE_OF_LINK, Result
 from natgauge.records.parameters import describe, separated
-from natgauge.reports import criterion, main_figure
-from natgauge.statistics.figure import FigureSummary
-from natgauge.statistics.summary import VALUES_FOR_PERCENTILES
+from natgauge.reports import main_figure
+from natgauge.statistics.summary import VALUES_FOR_PERCENTILES, FigureSummary
 from natgauge.words import SENDING
 
 
@@ -534,7 +542,7 @@ def _rate_of_loss(name: str) -> Callable[[Result], Cell]:
     """Return a reader of the highest rate without loss, or within what was tolerated; a tolerance decides which."""
 
     def read(result: Result) -> Cell:
-        if (criterion.tolerance(result) is None) != (name == WITHOUT_LOSS):
+        if (main_figure.tolerance(result) is None) != (name == WITHOUT_LOSS):
             return None
         return ranged(result.figures.get(name, result.figures.get(WITHOUT_LOSS)))
 
@@ -555,8 +563,8 @@ def _of_some(result: Result) -> str | None:
 
 def _tolerated(result: Result) -> str | None:
     """Return the share of its frames that a passing trial may lose; None where that is none."""
-    lost = criterion.tolerance(result)
-    return None if lost is None else criterion.percent(lost)
+    lost = main_figure.tolerance(result)
+    return None if lost is None else main_figure.percent(lost)
 
 
 def experiments(result: Result) -> float:
@@ -576,7 +584,7 @@ def _link_maximum(*, of_units: bool) -> Callable[[Result], Cell]:
     read = _parameter("theoretical_maximum")
 
     def own(result: Result) -> bool:
-        return criterion.counts_units(result) or unit_of_frames(result) != _EACH
+        return main_figure.counts_units(result) or unit_of_frames(result) != _EACH
 
     return lambda result: read(result) if own(result) == of_units else None
 
@@ -594,8 +602,8 @@ _BEFORE: Final = (
     _Described("table limit per hash", _ratio("table_size", "hash_size"), text=number),
     _Described("table limit per session", _ratio("table_size", _SESSIONS, derived.table_per_connection), text=number),
     _Described("a passing trial may lose", _tolerated),
-    _Described("goal of MLRsearch", criterion.goals),
-    _Described("frames of", criterion.transport),
+    _Described("goal of MLRsearch", main_figure.goals),
+    _Described("frames of", main_figure.transport),
     _Described("number of experiments", experiments, text=in_full),
     _Described("experiments planned", _planned, text=in_full),
     _Described("error of the search", search_error, text=number, measured=True),

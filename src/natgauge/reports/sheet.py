@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from natgauge.analysis.between_runs import drift, search_share, take_turns, widened_by_doubts
+from natgauge.analysis.contrast import drift, search_share, take_turns, widened_by_doubts
 from natgauge.figure_text import in_percent
 from natgauge.interval_text import Written
 from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
-from natgauge.reports import doubtful
+from natgauge.reports import main_figure
 from natgauge.reports.graded_doubts import mark, of_columns
 from natgauge.reports.main_figure import interval_of, is_by_ends, stated_number
 from natgauge.reports.rows import (
@@ -99,7 +99,7 @@ class Sheet:
 
 def of_runs(results: Sequence[Result]) -> str:
     """Return what the ranges of a table with a cell for each result are; empty where no cell has one."""
-    ranges = [(interval_of(result), result) for result in results if doubtful.stated(result).is_median]
+    ranges = [(interval_of(result), result) for result in results if main_figure.statement_of(result).is_median]
     written = {
         at: is_by_ends(result, each.low, each.high)
         for at, (each, result) in enumerate(ranges)
@@ -149,7 +149,7 @@ def printed(row: ResultRow, results: Sequence[Result], scale: float = 1.0) -> li
         return row.printed
     texts = []
     for text, result in zip(row.printed, results, strict=True):
-        stated = "" if doubtful.stated(result).is_median else f", {stated_number(result, scale)}"
+        stated = "" if main_figure.statement_of(result).is_median else f", {stated_number(result, scale)}"
         said = f"{text}{stated}{mark(result.doubts)}"
         texts.append(Written(said, text.value) if isinstance(text, Written) else said)
     return texts
@@ -184,7 +184,7 @@ def notes(results: Sequence[Result], called: Callable[[int, Result], str] = colu
     derived = compared_rows(results)
     missing: dict[str, list[str]] = {}
     for column, (result, bits) in enumerate(zip(results, unlike_bits(results), strict=True)):
-        lacking = doubtful.missing(result).strip(" ()")
+        lacking = main_figure.missing(result).strip(" ()")
         for text in (*uncompared(derived, column, results, called), *filter(None, [lacking, bits])):
             missing.setdefault(text, []).append(called(column + 1, result))
     sentences = [f"{'; '.join(names)}: {text}." for text, names in missing.items()]

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.input import Input, inputs_of
+from natgauge.inputs.input import Input, inputs_of, wrong
 from natgauge.inputs.question import Cell, DeviceOptions, LabOptions, TrafficOptions
 from natgauge.labs import kinds
 from natgauge.words import Group

@@ -21,9 +21,8 @@ from selectors import EVENT_READ, DefaultSelector
 from typing import Final, Self
 
 from natgauge.errors import BrokenError, HostError, OverrunError
-from natgauge.gateways.ipfix_lines import IpfixLines
-from natgauge.gateways.logging_ways import LoggingWay
-from natgauge.inputs.checks import wrong
+from natgauge.gateways.logs import IpfixLines, LoggingWay
+from natgauge.inputs.input import wrong
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.contract import Device

@@ -17,21 +17,16 @@ from ipaddress import IPv6Network
 from typing import Any, Protocol, Self, TypedDict
 
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.gateways.chain import Chain
-from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.far_side import variables
-from natgauge.gateways.gateway import Gateway
+from natgauge.gateways.gateway import Chain, Gateway
 from natgauge.gateways.limits import DeviceDemand
-from natgauge.gateways.needs import refuse_absent_files
+from natgauge.gateways.preparation import DeviceSettings, emptying_of, logged, refuse_absent_files, way_of
 from natgauge.gateways.recipe import Recipe, load
-from natgauge.gateways.ways import emptying_of, logged, way_of
-from natgauge.host import capabilities, limits, programs
-from natgauge.host.cpus import usable_cpus
+from natgauge.host import capabilities, programs, recorded
+from natgauge.host.machine import usable_cpus
 from natgauge.host.settings import waits_told
-from natgauge.host.tuning import recorded
-from natgauge.inputs.checks import percent, wrong
-from natgauge.inputs.cores import format_cores
-from natgauge.inputs.input import inputs_of
+from natgauge.inputs.input import inputs_of, percent, wrong
+from natgauge.inputs.measuring_types import format_cores
 from natgauge.inputs.question import Cell, DeviceOptions
 from natgauge.labs import kinds
 from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
@@ -356,13 +351,13 @@ def check_host() -> None:
     """Check that this host can measure."""
     release = platform.release()
     version = tuple(int(part) for part in re.findall(r"\d+", release)[:2])
-    if version < limits.LEAST_KERNEL:
-        least = ".".join(map(str, limits.LEAST_KERNEL))
+    if version < capabilities.LEAST_KERNEL:
+        least = ".".join(map(str, capabilities.LEAST_KERNEL))
         raise HostError(f"kernel: Linux {release} is older than {least}; boot a newer one (see `natgauge doctor`)")
     programs.find("natgauge-engine")
     programs.refuse_wrong_path()
     capabilities.require("measuring", *capabilities.MEASURING)
-    limits.refuse_lacking()
+    capabilities.refuse_lacking()
 
 
 def pool_for(recipe: Recipe, number: int | None) -> Addresses | None:

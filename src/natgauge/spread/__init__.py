@@ -2,10 +2,9 @@
 """Campaigns spread over several workers by Dask.distributed.
 
 A repetition is one Dask future, and its result is the lines for the journal. `coordinator.py`: the campaign's side,
-which has the journal. `workers.py`: requests to the scheduler, and the cells' plan. `worker.py`: the tasks that run on
-a worker. `resources.py`: what a worker offers and a cell needs, as Dask's resources.
-`cluster.py`: workers on this machine, `natgauge worker` and `natgauge scheduler`. `access.py`: certificates for these,
-made and checked, and so who may connect.
+which has the journal, asks the scheduler, and plans cells. `worker.py`: what a worker offers and a cell needs, as
+Dask's resources, and the tasks that run on a worker. `cluster.py`: workers on this machine, `natgauge worker`,
+`natgauge scheduler`. `access.py`: certificates for these, made and checked, and so who may connect.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from natgauge.inputs.question import LabOptions
 if TYPE_CHECKING:
     from natgauge.campaigns.campaign import Means
     from natgauge.campaigns.plan import Plan
-    from natgauge.measurements.prepared import MakeBench
+    from natgauge.measurements.measure import MakeBench
 
 #: Dask's usual port of a scheduler.
 PORT: Final = 8786

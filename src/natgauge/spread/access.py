@@ -26,10 +26,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from distributed import Security
 
-from natgauge import files
-from natgauge.errors import HostError, UsageError
+from natgauge import file_access
+from natgauge.errors import HostError, UsageError, in_a_line, unwritable
 from natgauge.spread import Where
-from natgauge.system_errors import in_a_line, unwritable
 
 T = TypeVar("T")
 
@@ -71,7 +70,7 @@ def make_certificates(folder: Path) -> None:
     try:
         for name, content in made.items():
             if name in map(key_name, ROLES):
-                files.write_private(folder / name, content)
+                file_access.write_private(folder / name, content)
             else:
                 (folder / name).write_bytes(content)
     except BaseException as error:

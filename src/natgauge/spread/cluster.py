@@ -21,17 +21,15 @@ from urllib.parse import urlsplit
 from distributed import Nanny, Scheduler, Security, SpecCluster, Status, Worker
 from tornado.ioloop import PeriodicCallback
 
-from natgauge.cleaning import cleanup
-from natgauge.errors import HostError
+from natgauge import cleaning
+from natgauge.errors import HostError, in_a_line
 from natgauge.host import machine
 from natgauge.interruption import SIGNALS
-from natgauge.measurements.prepared import MakeBench
+from natgauge.measurements.measure import MakeBench
 from natgauge.spread import Where
 from natgauge.spread.access import local_address
-from natgauge.spread.resources import Offer, reserved, shares
-from natgauge.spread.worker import NatgaugeWorker
-from natgauge.spread.workers import Workers, connected
-from natgauge.system_errors import in_a_line
+from natgauge.spread.coordinator import Workers, connected
+from natgauge.spread.worker import NatgaugeWorker, Offer, reserved, shares
 
 _START_SECONDS: Final = 60
 #: Interval between two looks for workers that died during their start.
@@ -168,8 +166,8 @@ def _worker(offer: Offer, facts: Any, make_bench: MakeBench | None) -> dict[str,
 def undo(offer: Offer) -> None:
     """Take down labs that a killed worker left behind."""
     own = {offer.lab_name(name) for name in offer.labs}
-    left = {lab.name for lab in cleanup.status() if lab.state == "left behind"}
-    cleanup.clean(own & left)
+    left = {lab.name for lab in cleaning.status() if lab.state == "left behind"}
+    cleaning.clean(own & left)
 
 
 def serve(where: Where, security: Security, offer: Offer, say: Callable[[str], None]) -> None:

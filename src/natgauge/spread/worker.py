@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that Dask runs on a worker: look at its machine, and measure one repetition of a cell.
+"""A worker: what it offers as Dask's resources, and the tasks that Dask runs on it.
 
-The task of a repetition returns its lines. While it runs, the worker logs its progress as Dask events.
+Resources in Dask's sense are names with amounts: what a worker offers, and what a cell needs. A worker runs one cell at
+a time and has its cores to itself: two workers of one machine never share a core, nor use siblings. Only one worker of
+a machine offers what the machine has once, such as the kernel's hash table of connections; so two cells that would
+disturb each other there never run at the same time.
+
+The tasks look at the worker's machine, and measure one repetition of a cell. The task of a repetition returns its
+lines. While it runs, the worker logs its progress as Dask events.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import signal
-from collections.abc import Mapping
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypedDict
@@ -17,22 +26,245 @@ from typing import Any, Final, Literal, NamedTuple, TypedDict
 from distributed import Reschedule, Status, WorkerPlugin, get_worker
 from distributed import Worker as DaskWorker
 
-from natgauge.campaigns.cell_run import CellRun, slim
 from natgauge.campaigns.cells import PlannedCell
-from natgauge.campaigns.evidence import EvidenceLines
 from natgauge.campaigns.journal import JournalLine
-from natgauge.campaigns.state import CampaignState, MeasurementState
+from natgauge.campaigns.plan import CORE_KEYS, Plan
+from natgauge.campaigns.run import CellRun, slim
+from natgauge.campaigns.state import CampaignState, EvidenceLines, MeasurementState
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import digest, load
 from natgauge.host import machine
+from natgauge.host.machine import usable_cpus
 from natgauge.host.settings import waits_told
-from natgauge.inputs.question import Cell
-from natgauge.measurements.prepared import LabBench, MakeBench, MeasuringBench
-from natgauge.procedures.kit.events import Event
+from natgauge.inputs.measuring_types import cores_in, format_cores, parse_cores
+from natgauge.inputs.question import Cell, LabOptions
+from natgauge.labs import kinds
+from natgauge.labs.common.locks import Lock, check_name
+from natgauge.labs.common.register import kept_settings
+from natgauge.measurements.measure import LabBench, MakeBench, MeasuringBench
+from natgauge.measurements.record import moving_facts
+from natgauge.procedures.kit.runner import Event
 from natgauge.records.store import plain
 from natgauge.setup.setup import check_host
-from natgauge.spread.resources import Offer, likeness, machine_digest
-from natgauge.trial.protocols import Observer, Silent
+from natgauge.trial.bench import Bench
+from natgauge.trial.controls import Observer, Silent
+from natgauge.version import exact_version
+from natgauge.words import TESTER
+
+#: Offered by one worker of each machine: settings of the whole machine, ports of a wire, labs that are kept up.
+MACHINE_WIDE: Final = "what its machine has once"
+CORES: Final = "cores"
+_WORKERS: Final = "natgauge "
+_LAB, _CORE, _LIKE, _MACHINE = "lab ", "core ", "like ", "machine "
+_DIGEST_DIGITS: Final = 12
+_LONGEST_NAME: Final = 32
+
+Resources = dict[str, float]
+
+
+def of_worker() -> str:
+    """Return what each worker of this version offers once: so it runs one task at a time."""
+    return f"{_WORKERS}{exact_version()}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Offer:
+    """The properties of one worker.
+
+    Attributes:
+        machine_wide: whether it is the one worker of its machine that may use what the machine has once.
+    """
+
+    name: str
+    cores: tuple[int, ...]
+    labs: tuple[str, ...]
+    machine_wide: bool
+
+    def resources(self, facts: Mapping[str, Any]) -> Resources:
+        """Return the resources for Dask; `facts` are facts of the machine."""
+        resources = {of_worker(): 1.0, CORES: float(len(self.cores)), _MACHINE + machine_digest(): 1.0}
+        resources |= {f"{_CORE}{core}": 1.0 for core in self.cores}
+        resources |= {f"{_LAB}{lab}": 1.0 for lab in self.labs}
+        resources[_LIKE + likeness(facts, len(self.cores))] = 1.0
+        if self.machine_wide:
+            resources[MACHINE_WIDE] = 1.0
+        return resources
+
+    def lab_of(self, cell: Cell) -> Cell:
+        """The cell in a lab that only this worker uses: another worker of the machine may have a lab of the same name.
+
+        Ports of a wire, and labs kept by `natgauge lab up`, exist once and keep their names.
+        """
+        options: LabOptions = cell.lab
+        if not Bench(cell).lab.virtual or kept_settings(options.lab_name, options.lab) is not None:
+            return cell
+        return replace(cell, lab=replace(options, lab_name=self.lab_name(options.lab_name)))
+
+    def on_own_cores(self, cell: Cell, counts: Mapping[str, int]) -> Cell:
+        """The cell with the last of these cores where its plan has a number of them."""
+        options: Any = cell.kind_options
+        cores = {name: self.cores[-number:] for name, number in counts.items() if hasattr(options, name)}
+        return replace(cell, kind_options=replace(options, **cores)) if cores else cell
+
+    def kept_labs(self) -> frozenset[tuple[str, str]]:
+        """Name and kind of each of its labs that `natgauge lab up` keeps here."""
+        return frozenset((lab, kind) for lab in self.labs for kind in kinds.kinds() if kept_settings(lab, kind))
+
+    def lab_name(self, name: str) -> str:
+        """The name of a lab that this worker makes for a plan's `lab_name`."""
+        own = f"-c{self.cores[0]}"
+        return name[: _LONGEST_NAME - len(own)].rstrip("-") + own
+
+
+def likeness(facts: Mapping[str, Any], cores: int) -> str:
+    """A digest that is equal for two workers if one result may have repetitions of both."""
+    text = json.dumps([moving_facts(facts), cores], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_DIGITS]
+
+
+def like(likeness_of: str) -> Resources:
+    """The resource of workers of this likeness."""
+    return {_LIKE + likeness_of: 1.0}
+
+
+def machine_digest() -> str:
+    """A digest that is unique to this machine and reveals nothing about it."""
+    text = Path("/proc/sys/kernel/random/boot_id").read_bytes()
+    return hashlib.sha256(text).hexdigest()[:_DIGEST_DIGITS]
+
+
+def core_counts(plan: Plan, point: PlannedCell) -> dict[str, int]:
+    """Return the numbers of cores of a cell; where its plan names cores, there is none."""
+    choices = {**plan.lab, **point.values}
+    return {name: choices[name] for name in CORE_KEYS if type(choices.get(name)) is int}
+
+
+def needs(plan: Plan, point: PlannedCell, kept: Collection[tuple[str, str]] = ()) -> Resources:
+    """Return the resources that a cell needs; `kept`: name and kind of labs that a worker's machine keeps up."""
+    lab = Bench(point.cell).lab
+    choices = {**plan.lab, **point.values}
+    places = ("cores", "sender_cores", "server_cores")
+    lists = {name: cores_in(getattr(point.cell.kind_options, name, None)) for name in places}
+    if getattr(point.cell.kind_options, "cores_each", None) is not None:
+        lists["cores"] = lab.device_cpus
+    least = len({core for cores in lists.values() for core in cores})
+    # A set of cores that the plan leaves open takes one core.
+    if lab.placement == "isolated":
+        least += sum(not lists[name] for name in places[:2])
+    elif not any(lists[name] for name in places[:2]):
+        least += 1
+    asked = any(measurement.planned.settings.far_side != TESTER for measurement in point.measurements)
+    # A device that cannot do without a server shares its cores with it where no others are left.
+    if asked and not lists["server_cores"] and not point.recipe.asks_server:
+        least += 1
+    needed: Resources = {of_worker(): 1.0, CORES: float(least), f"{_LAB}{point.cell.lab.lab_name}": 1.0}
+    for name, cores in lists.items():
+        if isinstance(choices.get(name), str):
+            needed |= {f"{_CORE}{core}": 1.0 for core in cores}
+    recipes = point.recipe.of_devices(len(lab.devices))
+    knobs = [knob for recipe in recipes for knob in recipe.knobs.named().values()]
+    global_knobs = any(knob is not None and knob.scope == "machine" for knob in knobs)
+    is_kept = (point.cell.lab.lab_name, point.cell.lab.lab) in kept
+    if global_knobs or lab.changes_machine or not lab.virtual or is_kept:
+        needed[MACHINE_WIDE] = 1.0
+    return needed
+
+
+def satisfied(wanted: Mapping[str, float], offered: Mapping[str, float]) -> bool:
+    """Whether one worker offers the wanted resources."""
+    return all(offered.get(name, 0.0) >= amount for name, amount in wanted.items())
+
+
+def named_cores(every: Sequence[Mapping[str, float]]) -> tuple[int, ...]:
+    """Every core that a worker offers, ascending."""
+    return tuple(
+        sorted({int(name.removeprefix(_CORE)) for offered in every for name in offered if name.startswith(_CORE)})
+    )
+
+
+def is_ours(offered: Mapping[str, float]) -> bool:
+    """Whether a Dask worker belongs to natgauge, in any version."""
+    return any(name.startswith(_WORKERS) for name in offered)
+
+
+def version_of(offered: Mapping[str, float]) -> str:
+    """Version of a worker's natgauge."""
+    return next(name.removeprefix(_WORKERS) for name in offered if name.startswith(_WORKERS))
+
+
+def workers_on(every: Sequence[Mapping[str, float]]) -> dict[str, int]:
+    """Number of workers on each machine, by `machine_digest`."""
+    return Counter(name.removeprefix(_MACHINE) for offered in every for name in offered if name.startswith(_MACHINE))
+
+
+def lacking(wanted: Mapping[str, float], every: Sequence[Mapping[str, float]]) -> str:
+    """The first resource of a cell that no worker offers, in words, with what they offer instead."""
+    for name, amount in wanted.items():
+        if any(offered.get(name, 0.0) >= amount for offered in every):
+            continue
+        if name.startswith(_LAB):
+            labs = sorted(
+                {resource.removeprefix(_LAB) for offered in every for resource in offered if resource.startswith(_LAB)}
+            )
+            return f'no worker has lab "{name.removeprefix(_LAB)}", they have {", ".join(labs)}'
+        if name == CORES:
+            most = max(offered.get(CORES, 0.0) for offered in every)
+            return f"it needs {amount:.0f} cores, no worker has more than {most:.0f}"
+        if name.startswith(_LIKE):
+            return "no worker is like the machine that measured its first repetitions"
+        return f"no worker has {name}"
+    return f"no worker has all it needs at once: {', '.join(wanted)}"
+
+
+def core_groups() -> list[tuple[int, ...]]:
+    """Return the usable cores in groups that share one physical core each, ascending."""
+    usable = usable_cpus()
+    groups = {tuple(cpu for cpu in _siblings(cpu) if cpu in usable) for cpu in usable}
+    return sorted(groups)
+
+
+def _siblings(cpu: int) -> tuple[int, ...]:
+    """Return the cores of the same physical core; only `cpu` where the kernel does not report them."""
+    try:
+        return parse_cores(Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text())
+    except (OSError, UsageError):
+        return (cpu,)
+
+
+@contextmanager
+def reserved(name: str, cores: Sequence[int], labs: Sequence[str]) -> Iterator[Offer]:
+    """Reserve cores of this machine for a worker until the block ends."""
+    for lab in labs:
+        check_name(lab)
+    with ExitStack() as held:
+        for group in core_groups():
+            if set(group) & set(cores):
+                # The lock cannot be that of a lab, because no lab's name has a dot.
+                lock = Lock(f"core.{group[0]}", f"core {format_cores(group)}")
+                lock.take()
+                held.callback(lock.release)
+        machine_lock = Lock("core.machine", MACHINE_WIDE)
+        machine_wide = machine_lock.take_soon()
+        if machine_wide:
+            held.callback(machine_lock.release)
+        yield Offer(name=name, cores=tuple(cores), labs=tuple(labs), machine_wide=machine_wide)
+
+
+def shares(workers: int) -> list[tuple[int, ...]]:
+    """Divide the cores of this machine evenly among `workers` workers; the first cores are left over."""
+    groups = core_groups()
+    each = len(groups) // workers
+    if each == 0:
+        raise UsageError(
+            f"workers: local:{workers} needs {workers} cores, one for each worker; this machine has "
+            f"{len(groups)}: write local:{len(groups)}"
+        )
+    mine = groups[len(groups) - each * workers :]
+    return [
+        tuple(sorted(core for group in mine[each * number : each * (number + 1)] for core in group))
+        for number in range(workers)
+    ]
+
 
 #: Dask topic of all progress messages. One for all campaigns: a scheduler keeps 1,000 messages of each topic for ever.
 TOPIC: Final = "natgauge"

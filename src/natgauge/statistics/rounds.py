@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Confidence intervals for ratios that were measured in rounds.
+"""Confidence intervals for ratios that were measured in rounds, and interim analyses after some of the rounds.
 
 A block visits two devices within some milliseconds, so the host's speed in that block cancels in the ratio of their
 work. Blocks of one round share more than the devices: the place of labs and of table entries in memory, for example.
@@ -8,19 +8,48 @@ So rounds differ by more than their blocks explain (overdispersion), and an inte
 - from block to block: order statistics of all ratios,
 - from round to round: Student's t interval over the rounds' medians, on a logarithmic scale.
 
-The interval of a comparison reaches to the farther end of both.
+The interval of a comparison reaches to the farther end of both. Who computes intervals after several rounds spends a
+part of alpha in each interim analysis.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
-from natgauge.statistics.order_statistics import median_estimate
+from natgauge.statistics.summary import ConfidenceInterval, MedianEstimate, median_estimate
+
+#: From one analysis to the next the number of rounds grows by this factor.
+ROUNDS_GROW: Final = 1.5
+#: No comparison has as many analyses, because the rounds would be more than 10 million.
+_MOST_ANALYSES: Final = 40
+
+
+def alpha_spent(analysis: int, alpha: float, *, last: bool = False) -> float:
+    """Alpha of analysis number `analysis`, from 1: all analyses together err with probability `alpha` at most.
+
+    It is alpha / (k (k + 1)). These shares add up to alpha however many analyses there are. The last one may spend all
+    that the analyses before it left, alpha / k, because the time is over, which is known before the analysis.
+    """
+    return alpha / analysis if last else alpha / (analysis * (analysis + 1))
+
+
+def possible_alphas(alpha: float) -> Iterator[float]:
+    """Yield what each analysis may have spent, for readers who do not know which one it was: first alpha itself."""
+    for analysis in range(1, _MOST_ANALYSES):
+        yield from (alpha_spent(analysis, alpha, last=last) for last in (True, False))
+
+
+def rounds_before(analysis: int, first: int) -> int:
+    """Number of rounds before analysis number `analysis`, from 1: 3, 5, 8, 12 ... where the first is after 3."""
+    rounds = first
+    for _ in range(analysis - 1):
+        rounds = math.ceil(rounds * ROUNDS_GROW)
+    return rounds
+
 
 #: Two rounds agree by chance too often: Student's factor for them is 12.7 at 95 %.
 LEAST_ROUNDS: Final = 3

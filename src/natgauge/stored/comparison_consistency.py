@@ -12,21 +12,27 @@ from typing import Annotated, Any, Final, Self, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
-from natgauge.analysis.ratio_changes import control_margin
 from natgauge.analysis.ratio_verdicts import above, is_decided, says_nothing, verdict_of
+from natgauge.analysis.run_changes import control_margin
 from natgauge.errors import UsageError
-from natgauge.foreign import is_there
-from natgauge.paired.rates import RateBounds, RateRounds, pairs, ratio_of
-from natgauge.paired.ratios import PairedRatios, RoundPlace, Seat, Seating, work_of_block
+from natgauge.file_access import is_there
+from natgauge.paired.ratios import (
+    PairedRatios,
+    RateBounds,
+    RateRounds,
+    RoundPlace,
+    Seat,
+    Seating,
+    pairs,
+    ratio_of,
+    work_of_block,
+)
 from natgauge.records.comparison import ComparisonRecord, CostVerdict, RatioEstimate
-from natgauge.records.reading import StoredPart, read_document, read_lines
-from natgauge.records.record import first_fault
+from natgauge.records.record import StoredPart, first_fault, read_document, read_lines
 from natgauge.records.store import COMPARISON, PLAN, PLAN_SCHEMA, ROUND_SCHEMA, ROUNDS, TRIALS
-from natgauge.statistics.interim import possible_alphas
-from natgauge.statistics.interval import MedianEstimate, finite, relative_half_width
-from natgauge.stored.contradiction import ContradictionError, expect, same
-from natgauge.stored.parameter_consistency import check_values
-from natgauge.stored.trial_consistency import check_trials
+from natgauge.statistics.rounds import possible_alphas
+from natgauge.statistics.summary import MedianEstimate, finite, relative_half_width
+from natgauge.stored.consistency import ContradictionError, check_trials, check_values, expect, same
 from natgauge.words import Quantity
 
 _Count = Annotated[int, Field(ge=0, lt=2**63)]

@@ -14,14 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from natgauge import foreign, toml_text
+from natgauge import file_access, toml_text
 from natgauge.errors import UsageError, about, did_you_mean, shown
 from natgauge.ethernet import BETWEEN_FRAMES, FRAME_OVERHEAD, LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
 from natgauge.figure_text import in_full, number, with_noun
-from natgauge.inputs.checks import in_range, one_of, positive
-from natgauge.inputs.frame_sizes import SizeMix, read_mix
-from natgauge.inputs.input import Input, chosen, inputs_of
-from natgauge.inputs.types import Text
+from natgauge.inputs.input import Input, Text, chosen, in_range, inputs_of, one_of, positive
+from natgauge.inputs.measuring_types import SizeMix, read_mix
 
 #: Octets that bits are counted of: the IP packet, or the frame with its FCS, preamble and gap (RFC 5180 appendix A.1).
 BitsOf = Literal["ip", "wire"]
@@ -39,7 +37,7 @@ _MOST: Final = 1e12
 _FOLDER: Final = Path(__file__).parent
 _SIZE: Final = r"\s*\d{1,9}\s*"
 _FORM: Final = "one size is 594, sizes with equal shares are [64, 1518]"
-_KIND: Final = foreign.FileKind("subscriber", "name a profile, or the file of one", 1 << 20)
+_KIND: Final = file_access.FileKind("subscriber", "name a profile, or the file of one", 1 << 20)
 
 
 def _of_one(name: str, value: float) -> None:
@@ -214,7 +212,7 @@ def load(name: str) -> Subscriber:
             at="subscriber",
         )
     with about("subscriber"):
-        text = foreign.read_text(path, _KIND)
+        text = file_access.read_text(path, _KIND)
     try:
         document = toml_text.parse(text)
     except ValueError as error:
@@ -227,7 +225,7 @@ def load(name: str) -> Subscriber:
 
 def _is_there(path: Path) -> bool:
     try:
-        return foreign.is_there(path)
+        return file_access.is_there(path)
     except OSError:
         # No file has such a name.
         return False

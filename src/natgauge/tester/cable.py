@@ -29,7 +29,7 @@ from natgauge.agreement.process import run
 from natgauge.agreement.trial import frame_of, phase1_of
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
-from natgauge.host.cpus import usable_cpus
+from natgauge.host.machine import usable_cpus
 from natgauge.inputs.question import USUAL_FRAMES, FrameOptions
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.labs.common.base import FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab

@@ -18,24 +18,24 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from natgauge import cleaning
 from natgauge.agreement.generated import StreamCounts
-from natgauge.cleaning import cleanup
 from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.figure_text import in_percent, with_noun
 from natgauge.finding import Finding, State
-from natgauge.gateways.needs import refuse_absent_files
+from natgauge.gateways.preparation import refuse_absent_files
 from natgauge.gateways.recipe import VARIABLE as GATEWAYS
 from natgauge.gateways.recipe import Recipe, available, load
 from natgauge.gateways.recipe_model import OWN_PACKAGE, RequiredPrograms, installing
 from natgauge.gateways.support import has_module, places
-from natgauge.host import capabilities, limits, programs
-from natgauge.host.cpus import fastest_of, usable_cpus
-from natgauge.host.limits import LEAST_KERNEL, ControlGroups, memory_octets
-from natgauge.host.private_folder import HiddenLabsError
-from natgauge.inputs.cores import format_cores
+from natgauge.host import capabilities, programs
+from natgauge.host.capabilities import LEAST_KERNEL, ControlGroups, memory_octets
+from natgauge.host.machine import fastest_of, usable_cpus
+from natgauge.host.private_files import HiddenLabsError
+from natgauge.inputs.measuring_types import format_cores
 from natgauge.labs.common.device import ThisMachine
 from natgauge.labs.common.shell import run_shell
-from natgauge.labs.wire import drivers
+from natgauge.labs.wire import port_state
 from natgauge.tester.cable import CableLab, handful
 
 #: State of the worst finding, best first.
@@ -397,13 +397,13 @@ def _ports(host: Host) -> Iterator[Finding]:
     for device in sorted((host.root / "sys/class/net").glob("*/device")):
         name = device.parent.name
         try:
-            features = drivers.features(socket.if_nametoindex(name))
+            features = port_state.features(socket.if_nametoindex(name))
         except OSError:
             continue
         if features is None:
             what = "the kernel does not report its XDP features"
             yield Finding(f"port {name}", "warning", what, f"ethtool -i {name}")
-        elif drivers.Features.BASIC in features:
+        elif port_state.Features.BASIC in features:
             yield Finding(f"port {name}", "ok", "its driver has XDP: it could be a port of the wire lab")
         else:
             yield Finding(f"port {name}", "ok", "its driver has no XDP: it cannot be a port of the wire lab")
@@ -411,8 +411,8 @@ def _ports(host: Host) -> Iterator[Finding]:
 
 def _leftovers(_host: Host) -> Iterator[Finding]:
     try:
-        labs = cleanup.status()
-        strays, ownerless = cleanup.find_strays(), cleanup.ownerless()
+        labs = cleaning.status()
+        strays, ownerless = cleaning.find_strays(), cleaning.ownerless()
     except HostError as error:
         # Cleaning does not touch what it cannot read.
         mend = "sudo natgauge doctor" if isinstance(error, HiddenLabsError) else error.mend or None
@@ -460,7 +460,7 @@ def _writable(host: Host) -> Iterator[Finding]:
 
 def _process_limits(_host: Host) -> Iterator[Finding]:
     try:
-        limits.refuse_lacking()
+        capabilities.refuse_lacking()
     except HostError as error:
         yield Finding("limits", "missing", str(error), "natgauge doctor, in an environment that has it")
     else:

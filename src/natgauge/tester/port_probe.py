@@ -18,21 +18,19 @@ from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 from natgauge.agreement.generated import StreamCounts
-from natgauge.cleaning.cleanup import status
+from natgauge.cleaning import status
 from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.ethernet import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
 from natgauge.finding import Finding
-from natgauge.host import capabilities
-from natgauge.host.cpus import usable_cpus
-from natgauge.host.tuning import tuner
-from natgauge.host.tuning.contract import TunedMachine
-from natgauge.inputs.cores import format_cores, parse_cores
+from natgauge.host import capabilities, tuner
+from natgauge.host.knobs import TunedMachine
+from natgauge.host.machine import usable_cpus
+from natgauge.inputs.measuring_types import format_cores, parse_cores
 from natgauge.labs.common import namespaces
 from natgauge.labs.contract import Port
-from natgauge.labs.wire import drivers
-from natgauge.labs.wire.drivers import bpf
+from natgauge.labs.wire import port_state
 from natgauge.labs.wire.lab import port_lock
-from natgauge.labs.wire.port_state import LINK_SECONDS, PortState, findings, harmless, read_port, shell
+from natgauge.labs.wire.port_state import LINK_SECONDS, PortState, bpf, findings, harmless, read_port, shell
 from natgauge.tester.cable import HANDFUL, handful
 
 #: RFC 2544 section 9.1: the smallest and the largest frame of Ethernet.
@@ -271,9 +269,9 @@ def of_peer(port: PortState, others: Sequence[str]) -> Iterator[Finding]:
     not check this: the command that restarts the device may do either.
     """
     features = port.features
-    if port.media.driver != "veth" or features is None or drivers.Features.BASIC not in features:
+    if port.media.driver != "veth" or features is None or port_state.Features.BASIC not in features:
         return
-    if drivers.Features.NDO_XMIT in features or port.peer in others:
+    if port_state.Features.NDO_XMIT in features or port.peer in others:
         return
     end = "in another namespace" if port.peer is None else port.peer
     mend = None if port.peer is None else shell(["ethtool", "-K", port.peer, "gro", "on"])

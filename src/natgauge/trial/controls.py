@@ -1,24 +1,164 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands to a device during trials: their retries, and its own count in a phase 2 with churn.
+"""What a measurer uses and commands: protocols of lab, device, server and observer, and retries of a device's commands.
 
 A connection may be lost while a command runs, or a command of the user may fail once. So a command that only reads, or
-whose repetition does no harm, is tried several times before it counts as failed.
+whose repetition does no harm, is tried several times before it counts as failed. In a phase 2 with churn, the device's
+own count is compared with the expected one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
-from natgauge.agreement.generated import TrialRequest
+from natgauge.agreement.generated import Progress, TrialRequest
 from natgauge.agreement.trial import nominal_seconds
-from natgauge.churn import IDLE_DRAWS, Churn, CountInChurn, expected_count, kept_after
+from natgauge.delays import Delays
+from natgauge.device_work import ObjectCaches
 from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError, UsageError
-from natgauge.trial.protocols import DeviceControl
+from natgauge.labs.contract import Device, LabCounters, Port
+from natgauge.procedures.kit.runner import Event
+from natgauge.readings import IDLE_DRAWS, Churn, CountInChurn, expected_count, kept_after
+from natgauge.setup.setup import SilentStages, Stages
 from natgauge.trial.requests import TrialConstants
 from natgauge.trials import Phase2Plan, Trial
+from natgauge.words import Placement
+
+
+class Place(Protocol):
+    """A lab, as far as the measurer uses it."""
+
+    placement: Placement
+    initiator: Port
+    responder: Port
+    devices: Sequence[Device]
+
+    def counters(self) -> LabCounters:
+        """Frames dropped so far, by place of the lab, and work so far of each core of the devices."""
+
+
+class DeviceControl(Protocol):
+    """Controls of a device, as far as the measurer uses them; what has a body need not be known."""
+
+    @property
+    def empties(self) -> bool:
+        """Whether the device has connections that can be emptied."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the device reports its number of connections."""
+
+    def empty(self) -> None:
+        """Empty the connection tracking table; BrokenError: it is not empty afterwards."""
+
+    def empty_timed(self) -> float:
+        """Empty the table with one command, and return the command's seconds, timed on the device."""
+
+    def count(self) -> int | None:
+        """Number of connections in the table; None where the device does not report it."""
+
+    def count_established(self) -> int | None:
+        """Number of open TCP connections in the table; None where the device does not report it."""
+        return None
+
+    def count_unexpired(self) -> int | None:
+        """Number of connections whose time is not over; None where the device cannot distinguish them."""
+        return None
+
+    def lingering(self) -> Mapping[str, int]:
+        """Seconds for which the device keeps a closed TCP connection, by "fin" or "rst"; empty where not known."""
+        return {}
+
+    def free_octets(self) -> int | None:
+        """Octets of available memory of the device's machine; None where it is not known."""
+        return None
+
+    def strays(self) -> Mapping[str, int]:
+        """Number of connections by name of the stateless part that holds them; only values above 0."""
+        return {}
+
+    def faults(self) -> Mapping[str, int]:
+        """Number of frames that the device refused so far, by its own names of causes; empty where not reported."""
+        return {}
+
+    def outlive(self, seconds: float) -> int | None:
+        """Raise the UDP time-out above `seconds`; return it in s, None where natgauge cannot or may not raise it."""
+        del seconds
+        return None
+
+    def object_caches(self) -> ObjectCaches:
+        """Object caches of the kernel that holds the table; empty where they are not known."""
+        return {}
+
+    def found_changed(self) -> str:
+        """Global setting of the device's machine that others changed since it was set, in words; empty = none."""
+        return ""
+
+    def confirm_ready(self) -> None:
+        """Check that the device is still running; BrokenError: it is not."""
+
+    def restart(self) -> None:
+        """Restart the device with the same settings; BrokenError: it does not become ready again."""
+
+    def restart_under_load(self) -> None:
+        """Stop and start the device while frames flow; BrokenError: it does not become ready again."""
+
+
+class ServerControl(Protocol):
+    """Controls of a real server behind the device."""
+
+    name: str
+    cpus: str
+
+    @property
+    def version(self) -> str:
+        """Version that the server reports."""
+
+    def refused(self) -> Mapping[str, int]:
+        """Number of queries not answered as they should be so far, by cause."""
+
+    def confirm_ready(self) -> None:
+        """Check that the server is still running; BrokenError: it is not."""
+
+
+class OwnDelays(Protocol):
+    """A function that measures the tester's own delays."""
+
+    def __call__(self, rate: float, seconds: float, *, batch: int, variation: bool) -> Delays:
+        """Send at `rate` frames/s for `seconds`, up to `batch` frames together; `variation`: differences, too."""
+
+
+class Observer(Stages, Protocol):
+    """Receives progress. Its methods must return quickly and never raise."""
+
+    def running(self, progress: Progress) -> None:
+        """The engine reports the progress of the present trial."""
+
+    def event(self, event: Event) -> None:
+        """A trial of a procedure starts or has ended."""
+
+
+class Silent(SilentStages):
+    """Ignores all progress."""
+
+    def running(self, progress: Progress) -> None:
+        """Ignore the progress."""
+
+    def event(self, event: Event) -> None:
+        """Ignore the event."""
+
+
+class Unread:
+    """A recorder that discards trials. Neighbour devices use it, because their trials are not part of the result."""
+
+    def add_trial(self, trial: Mapping[str, object]) -> None:
+        """Discard the trial."""
+
+    def add_round(self, comparison_round: Mapping[str, object]) -> None:
+        """Discard the round."""
+
 
 #: Seconds before each further try. A lost connection is made again at once; a machine under load may need longer.
 PAUSES: Final = (0.1, 0.5, 2.0)

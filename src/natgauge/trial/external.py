@@ -18,20 +18,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge import files, foreign
+from natgauge import file_access
 from natgauge.agreement.generated import Progress, StreamCounts, TrialRequest, TrialResult
 from natgauge.agreement.trial import all_connections
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UsageError
 from natgauge.gateways.recipe import Recipe
-from natgauge.host.private_folder import FILE_MODE, boot, unwritable
+from natgauge.host.private_files import FILE_MODE, boot, unwritable
 from natgauge.labs.common import locks
 from natgauge.labs.common.shell import run_of_user
 from natgauge.labs.contract import ExternalDevice, FreshTrials, Lab
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.setup.traffic import LAST_PORT, Range, TrafficPlan
+from natgauge.trial.controls import DeviceControl, Observer
 from natgauge.trial.lab_measurer import LabMeasurer
-from natgauge.trial.protocols import DeviceControl, Observer
 from natgauge.trial.requests import longest_seconds
 from natgauge.trials import Direction, TrialPlan
 
@@ -267,7 +267,7 @@ class Ledger:
         """
         anything = [Use(1, LAST_PORT, now, 0)]
         try:
-            stored = json.loads(foreign.read_text(path, foreign.MEMORY))
+            stored = json.loads(file_access.read_text(path, file_access.MEMORY))
             uses = [Use(*entry) for entry in stored["uses"]] if stored["boot"] == boot() else anything
             uses = sorted((replace(use, ended=min(use.ended, now)) for use in uses), key=lambda use: use.ended)
         except (OSError, UsageError, ValueError, TypeError, KeyError):
@@ -297,7 +297,7 @@ class Ledger:
             locks.made_folder("uses")
         uses = [[use.first, use.last, use.ended, use.connections] for use in self.uses]
         try:
-            files.replace(self.path, json.dumps({"boot": boot(), "uses": uses}), mode=FILE_MODE)
+            file_access.replace(self.path, json.dumps({"boot": boot(), "uses": uses}), mode=FILE_MODE)
         except OSError as error:
             raise unwritable(self.path, error) from error
 

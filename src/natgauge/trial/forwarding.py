@@ -19,13 +19,12 @@ from natgauge.agreement.generated import StreamCounts, TrialResult
 from natgauge.agreement.trial import phase1_of
 from natgauge.causes.cause import Cause
 from natgauge.errors import BrokenError
-from natgauge.gateways.accepted_ports import AcceptedPorts, accepted_ports
 from natgauge.gateways.port_sets import PortSets
 from natgauge.gateways.recipe import Recipe
-from natgauge.gateways.rule_names import IN_WORDS, NETWORK, edited, lost
+from natgauge.gateways.rule_sets import IN_WORDS, NETWORK, AcceptedPorts, accepted_ports, edited, lost
 from natgauge.labs.contract import Addresses, Device
 from natgauge.setup.traffic import Range, TrafficPlan
-from natgauge.trial.judging import signs_of
+from natgauge.trial.trial_run import signs_of
 from natgauge.trials import Phase2Plan, TrialPlan
 from natgauge.words import SENDING, Query, Transport, listed
 

@@ -11,18 +11,28 @@ from typing import Any, Final, Protocol
 
 from natgauge.agreement.generated import Progress, ReceiverTime, StreamCounts, TrialRequest, TrialResult
 from natgauge.agreement.process import run
-from natgauge.churn import IDLE_DRAWS
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError, UsageError
 from natgauge.figure_text import number as written
 from natgauge.measurer import Ability, CountAt, Measurer, OutlastingError, TearDown
 from natgauge.paired.slices import RoundPlan, TimedRound
+from natgauge.readings import IDLE_DRAWS
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial import forwarding
 from natgauge.trial.connection_log import ConnectionLog
-from natgauge.trial.controls import CommandRetries, SilentControlsError, kept_seconds, needed_seconds, with_expected
-from natgauge.trial.judging import judged, signs_of
-from natgauge.trial.protocols import DeviceControl, Observer, OwnDelays, Place, ServerControl, Silent
+from natgauge.trial.controls import (
+    CommandRetries,
+    DeviceControl,
+    Observer,
+    OwnDelays,
+    Place,
+    ServerControl,
+    Silent,
+    SilentControlsError,
+    kept_seconds,
+    needed_seconds,
+    with_expected,
+)
 from natgauge.trial.requests import (
     SLACK_SECONDS,
     Pacing,
@@ -34,7 +44,7 @@ from natgauge.trial.requests import (
     pause_ms,
     with_pauses,
 )
-from natgauge.trial.trial_run import NOT_OURS, Own, TrialRun, emptied, meter_of
+from natgauge.trial.trial_run import NOT_OURS, Own, TrialRun, emptied, judged, meter_of, signs_of
 from natgauge.trial_record import record_of
 from natgauge.trials import Direction, Period, Phase2Plan, Trial, TrialPlan, arrived_in_all, streams_of
 from natgauge.verdicts import Limits

@@ -14,8 +14,8 @@ from natgauge.ethernet import QUERY_OCTETS
 from natgauge.figure_text import in_full
 from natgauge.gateways.limits import DeviceDemand, octets_needed, refuse_short_memory
 from natgauge.gateways.recipe import Recipe, load
-from natgauge.host.limits import ControlGroups
-from natgauge.inputs.checks import wrong
+from natgauge.host.capabilities import ControlGroups
+from natgauge.inputs.input import wrong
 from natgauge.inputs.question import MIXES, Cell, Question, TrafficOptions
 from natgauge.labs.contract import Device
 from natgauge.measurer import Ability

@@ -18,9 +18,8 @@ from typing import Any, Final
 
 from natgauge import procedures
 from natgauge.errors import UsageError
-from natgauge.inputs.input import Input
+from natgauge.inputs.input import Flag, Input
 from natgauge.inputs.question import RANGES, USUAL_FRAMES, DeviceOptions, Question
-from natgauge.inputs.types import Flag
 from natgauge.labs import kinds
 from natgauge.setup.cell import CELL_PARTS, cell_of, inputs_of_lab, inputs_of_part
 from natgauge.setup.traffic import chosen_sets, needs

@@ -43,7 +43,7 @@ from natgauge.ethernet import BROADCAST_EVERY, QUERY_OCTETS
 from natgauge.figure_text import in_full
 from natgauge.gateways.port_sets import PortSets
 from natgauge.labs.contract import Addresses, Port
-from natgauge.procedures.kit.result.delay_statistics import ABOVE_WORST_CASE
+from natgauge.procedures.kit.delays import ABOVE_WORST_CASE
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trials import (
     LEAST_WATCHED_SECONDS,

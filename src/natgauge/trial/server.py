@@ -13,7 +13,7 @@ from natgauge.gateways import far_side
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.recipe import Kind, Recipe
-from natgauge.inputs.checks import percent, wrong
+from natgauge.inputs.input import percent, wrong
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE, LinkSide
 from natgauge.labs.contract import Addresses, Device, Lab, Link
@@ -21,9 +21,9 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.setup.traffic import AddressPlan, TrafficPlan, make_plan
 from natgauge.tester.cable import CableLab
+from natgauge.trial.controls import ServerControl, Unread
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.planned import Planned
-from natgauge.trial.protocols import ServerControl, Unread
 from natgauge.words import OUTSIDE_PORTS, PROOF_SHARE, TESTER, Address, Family
 
 #: A server listens on each of its addresses, with a socket for each of its cores.

@@ -29,7 +29,7 @@ from tests.plans import PlanOfTrial
 from natgauge.agreement.generated import Progress
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.recipe import Recipe
-from natgauge.host.cpus import usable_cpus
+from natgauge.host.machine import usable_cpus
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.addresses import INSIDE
@@ -37,11 +37,11 @@ from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.contract import Device as LabDevice
 from natgauge.labs.contract import Lab, LabCounters, Port
 from natgauge.setup.setup import Player
-from natgauge.tester.highest import HighestRates
+from natgauge.tester.own_rates import HighestRates
 from natgauge.trial.bench import Bench
+from natgauge.trial.controls import Silent
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.planned import Planned
-from natgauge.trial.protocols import Silent
 from natgauge.trial.question import ask
 from natgauge.words import Placement
 

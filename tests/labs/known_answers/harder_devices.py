@@ -29,7 +29,7 @@ from tests.labs.known_answers.devices import (
 
 from natgauge.agreement.generated import TrialRequest, TrialResult
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.tester.highest import HighestRates
+from natgauge.tester.own_rates import HighestRates
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.question import ask

@@ -39,9 +39,9 @@ from tests.labs.known_answers.tcp_rows import TCP_ROWS
 from tests.plans import PlanOfTrial
 
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.metrics.shared_figures import HELD_FIGURE, SHARE_FIGURE, TRIAL_SECONDS
-from natgauge.procedures.kit.measure.delay_metrics import MOST_STALLED
-from natgauge.procedures.kit.search.queues import most_share, wait_limit
+from natgauge.metrics.metric import HELD_FIGURE, SHARE_FIGURE, TRIAL_SECONDS
+from natgauge.procedures.kit.delays import MOST_STALLED
+from natgauge.procedures.kit.queues import most_queued_share, wait_limit
 from natgauge.trial.requests import STALL_BOUND_SECONDS
 from natgauge.trials import LAG_SHARE, Phase2Plan
 from natgauge.words import Verdict
@@ -105,7 +105,7 @@ def queued(metric: str, unit: str, settings: Mapping[str, object], wait_seconds:
 
     def margins(evidence: Evidence) -> Margins:
         seconds = evidence.measured.figures[TRIAL_SECONDS].median
-        told_share = most_share(wait_seconds, seconds) + IN_HAND / (RATE * seconds) + LAG_SHARE
+        told_share = most_queued_share(wait_seconds, seconds) + IN_HAND / (RATE * seconds) + LAG_SHARE
         return (RATE * (ERROR + STALL_BOUND_SECONDS["watched"] / seconds), RATE * told_share)
 
     reason = f"below: error of the search ({ERROR:.0%}), 5 ms unnoticed; above: the doubt told, what leaves at once"

@@ -12,8 +12,8 @@ from tests.labs.rough import settings_of, slow_tester
 from tests.plans import with_trials
 
 import natgauge
-from natgauge.analysis.comparing import comparable
-from natgauge.procedures.kit.result.results import make_result
+from natgauge.analysis.derived import comparable
+from natgauge.procedures.kit.results import make_result
 from natgauge.records.measurement import Result
 from natgauge.stored.find_results import read_summary
 

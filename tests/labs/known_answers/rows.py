@@ -33,12 +33,12 @@ from natgauge import procedures
 from natgauge.agreement.generated import StreamCounts
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import DeviceOptions
-from natgauge.procedures.kit.measure.draws import expected_connections
-from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
+from natgauge.procedures.kit.phases import expected_connections
+from natgauge.procedures.kit.queues import LONGEST_WAIT_SECONDS
+from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.records.measurement import Result
 from natgauge.setup.traffic.plan import FIRST_SOURCE_PORT
-from natgauge.statistics.trend import FALSE_ALARM
+from natgauge.statistics.ranks import FALSE_ALARM
 from natgauge.trial.requests import STALL_BOUND_SECONDS
 from natgauge.trials import LAG_SHARE, Direction, Phase2Plan
 from natgauge.words import Verdict

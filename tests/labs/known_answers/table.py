@@ -14,7 +14,7 @@ from tests.labs.trying import MOST_TRIALS
 from tests.plans import PlanOfTrial
 
 from natgauge.errors import BrokenError
-from natgauge.procedures.kit.events import ignore
+from natgauge.procedures.kit.runner import ignore
 from natgauge.words import Verdict
 
 #: Whatever was disturbed is measured again until this time is over, in seconds.

@@ -10,7 +10,7 @@ from tests.labs.known_costs.__main__ import found_ns
 from tests.labs.known_costs.devices import Recipe, forwarding, nat64
 
 import natgauge
-from natgauge.host.cpus import idlest_core, usable_cpus
+from natgauge.host.machine import idlest_core, usable_cpus
 
 
 @pytest.mark.alone

@@ -41,7 +41,7 @@ from tests.plans import PlanOfTrial
 
 from natgauge.errors import NatgaugeError
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.records.reading import read_lines
+from natgauge.records.record import read_lines
 from natgauge.records.store import TRIAL_SCHEMA, Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask

@@ -15,9 +15,9 @@ from tests.labs.storms.storm import Storm, Tally
 from tests.plans import OneTrial, PlanOfTrial
 
 from natgauge.agreement import generated, process
-from natgauge.host.cpus import usable_cpus
+from natgauge.host.machine import usable_cpus
 from natgauge.tester.cable import BEYOND_REACH, SAFE_SHARE, CableLab, untranslated_request
-from natgauge.trial.judging import judged
+from natgauge.trial.trial_run import judged
 from natgauge.trials import Phase2Plan, phase2_of
 from natgauge.verdicts import Limits
 from natgauge.words import Verdict

@@ -28,7 +28,7 @@ from natgauge.campaigns.plan import Plan, read
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.gateways import far_side
 from natgauge.gateways.recipe import Recipe, load
-from natgauge.host.cpus import as_if
+from natgauge.host.machine import as_if
 from natgauge.inputs.input import Input
 from natgauge.plain_text import one_line, visible
 from natgauge.setup.cell import inputs_of_part, place_inputs

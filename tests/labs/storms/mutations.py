@@ -20,11 +20,11 @@ from tests.unit.mutants import PLAN as WHOLE_PLAN
 
 from natgauge.campaigns.cells import points
 from natgauge.campaigns.plan import read
-from natgauge.campaigns.status import status
+from natgauge.campaigns.state import status
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.gateways.recipe import load
 from natgauge.host import programs
-from natgauge.host.cpus import as_if
+from natgauge.host.machine import as_if
 from natgauge.records.store import JOURNAL
 
 TRIAL: Final = Path(__file__).parents[3] / "trial" / "examples"

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from natgauge.host.cpus import usable_cpus
+from natgauge.host.machine import usable_cpus
 
 #: Faults that are shown; a fault that every disturbance finds would fill the screen.
 _SHOWN: Final = 20

@@ -22,13 +22,13 @@ from tests.labs.storms import groups
 from tests.labs.storms.remains import labs_left, processes_left, programs_left, programs_of
 from tests.labs.storms.storm import Tally, nothing_missing
 
-from natgauge.cleaning import cleanup
+from natgauge import cleaning
 from natgauge.cli import run as run_in_this_process
 from natgauge.errors import NatgaugeError
 from natgauge.labs.common import locks
 from natgauge.labs.vm import image
-from natgauge.labs.vm.qemu import PROGRAM
-from natgauge.records.reading import read_lines
+from natgauge.labs.vm.lab import PROGRAM
+from natgauge.records.record import read_lines
 from natgauge.records.store import JOURNAL, JOURNAL_SCHEMA, ROUND_SCHEMA, TRIAL_SCHEMA
 
 #: No undisturbed run takes longer, seconds.
@@ -379,7 +379,7 @@ def examined(tally: Tally, run: Run) -> None:
 def cleaned(tally: Tally, around: Around) -> None:
     """Clean up as `natgauge lab clean` does; nothing may be left then."""
     try:
-        cleanup.clean()
+        cleaning.clean()
     except NatgaugeError as error:
         tally.blame([f"natgauge lab clean: {error}"])
     tally.blame(labs_left())

@@ -16,7 +16,7 @@ from tests.unit.counted import make_trial
 from natgauge.agreement.generated import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
 from natgauge.agreement.process import run
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.procedures.kit.result.frame_counts import lost_share
+from natgauge.procedures.kit.frame_counts import lost_share
 from natgauge.trial import requests
 from natgauge.trials import Direction, Phase2Plan
 from natgauge.verdicts import Limits, judge

@@ -14,10 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
-from natgauge.audits.kit.examiner import ALONE, Examiner, compete, rival_of
-from natgauge.audits.kit.flows import Flow, is_same, is_tcp, lone_packet
-from natgauge.audits.kit.observations import AloneError, NotSeenError
-from natgauge.audits.kit.packets import SYN, Endpoint, Packet
+from natgauge.audits.kit.examiner import ALONE, AloneError, Examiner, NotSeenError, compete, rival_of
+from natgauge.audits.kit.packets import SYN, Endpoint, Flow, Packet, is_same, is_tcp, lone_packet
 from natgauge.words import Address
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]

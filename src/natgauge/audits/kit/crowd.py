@@ -9,12 +9,10 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Final
 
-from natgauge.audits.kit.errors import quoting
-from natgauge.audits.kit.examiner import PATIENCE_SECONDS, TRIES, Examiner, rival_of
-from natgauge.audits.kit.flows import Flow, lone_packet
+from natgauge.audits.kit.datagrams import quoting
+from natgauge.audits.kit.examiner import PATIENCE_SECONDS, TRIES, Examiner, NotSeenError, rival_of
 from natgauge.audits.kit.hosts import Flows
-from natgauge.audits.kit.observations import NotSeenError
-from natgauge.audits.kit.packets import Endpoint, Packet, UdpSegment
+from natgauge.audits.kit.packets import Endpoint, Flow, Packet, UdpSegment, lone_packet
 from natgauge.audits.kit.timers import least_udp
 from natgauge.words import Address
 

@@ -22,11 +22,9 @@ from functools import partial
 from itertools import cycle
 from typing import Final
 
-from natgauge.audits.kit.errors import error_about, received
-from natgauge.audits.kit.examiner import Examiner, rival_of
-from natgauge.audits.kit.flows import Flow, is_same
-from natgauge.audits.kit.observations import NotSeenError
-from natgauge.audits.kit.packets import ACK, RST, SYN, Packet, TcpSegment, UdpSegment
+from natgauge.audits.kit.datagrams import error_about, received
+from natgauge.audits.kit.examiner import Examiner, NotSeenError, rival_of
+from natgauge.audits.kit.packets import ACK, RST, SYN, Flow, Packet, TcpSegment, UdpSegment, is_same
 from natgauge.words import Address, Transport
 
 _RATIO: Final = 1.05

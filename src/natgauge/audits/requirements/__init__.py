@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, NoReturn
 
-from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.examiner import Examiner, NotSeenError
 from natgauge.audits.kit.hosts import Flows
-from natgauge.audits.kit.observations import NotSeenError
 from natgauge.errors import did_you_mean
 from natgauge.records.audit import Level
 from natgauge.words import Transport

@@ -20,10 +20,9 @@ from natgauge.audits.kit.classes import (
     overloading,
 )
 from natgauge.audits.kit.crowd import CROWD, MANY, Crowd
-from natgauge.audits.kit.errors import error_about, quoting
-from natgauge.audits.kit.examiner import ALONE, Examiner, compete
+from natgauge.audits.kit.datagrams import error_about, quoting
+from natgauge.audits.kit.examiner import ALONE, Examiner, NotApplicableError, NotSeenError, compete
 from natgauge.audits.kit.hosts import Flows
-from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import Endpoint, ErrorMessage
 from natgauge.audits.requirements import CGN, Finding, requires
 

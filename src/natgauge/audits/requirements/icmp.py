@@ -13,23 +13,22 @@ from dataclasses import replace
 from itertools import product
 from typing import Final
 
-from natgauge.audits.kit.datagrams import Carried, carry
-from natgauge.audits.kit.errors import (
+from natgauge.audits.kit.datagrams import (
     ERROR_KINDS,
     QUOTED_OCTETS,
+    Carried,
     ErrorKind,
     ErrorSeen,
+    carry,
     error_about,
     pass_error,
     provoked,
     received,
     send_error,
 )
-from natgauge.audits.kit.examiner import PATIENCE_SECONDS, Examiner
-from natgauge.audits.kit.flows import is_same, lone_packet
+from natgauge.audits.kit.examiner import PATIENCE_SECONDS, Examiner, NotApplicableError, NotSeenError, UntranslatedError
 from natgauge.audits.kit.hosts import Flows
-from natgauge.audits.kit.observations import NotApplicableError, NotSeenError, UntranslatedError
-from natgauge.audits.kit.packets import Endpoint, Packet, checksum
+from natgauge.audits.kit.packets import Endpoint, Packet, checksum, is_same, lone_packet
 from natgauge.audits.requirements import Finding, requires
 
 #: Flows of an examination with an error of each kind.

@@ -12,13 +12,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from natgauge.audits.kit.datagrams import Carried, carry
-from natgauge.audits.kit.errors import MTU_IN_ERRORS, send_error
-from natgauge.audits.kit.examiner import Examiner, compete
-from natgauge.audits.kit.flows import Flow
+from natgauge.audits.kit.datagrams import MTU_IN_ERRORS, Carried, carry, send_error
+from natgauge.audits.kit.examiner import Examiner, NotApplicableError, NotSeenError, compete
 from natgauge.audits.kit.hosts import Flows
-from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
-from natgauge.audits.kit.packets import Packet, TcpSegment, UdpSegment, is_right, make_packet
+from natgauge.audits.kit.packets import Flow, Packet, TcpSegment, UdpSegment, is_right, make_packet
 from natgauge.audits.requirements import NAT64, Finding, requires
 
 _DATA_OCTETS: Final = 800

@@ -8,9 +8,8 @@ from functools import partial
 from typing import Final
 
 from natgauge.audits.kit.crowd import CROWD, OLDER, Crowd, exhausted, open_all
-from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.examiner import Examiner, NotApplicableError, NotSeenError
 from natgauge.audits.kit.hosts import TEAM, Flows
-from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.requirements import CGN, Finding, requires
 from natgauge.figure_text import with_noun
 from natgauge.words import Address, Transport

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 from typing import Final
 
-from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.examiner import Examiner, NotApplicableError, NotSeenError
 from natgauge.audits.kit.hosts import Flows
-from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import TCP, UDP, Endpoint, Packet, UdpSegment, make_packet
 from natgauge.audits.requirements import CGN, Finding, requires
 from natgauge.words import Address

@@ -15,12 +15,10 @@ from typing import Final
 
 from natgauge.audits.kit.classes import OVERLOADING_FLOWS, PORT_FLOWS, are_random, entropy_of, filtering, ports
 from natgauge.audits.kit.crowd import Wish, may_have_expired, open_all
-from natgauge.audits.kit.errors import quoting
-from natgauge.audits.kit.examiner import Examiner, compete
-from natgauge.audits.kit.flows import Flow
+from natgauge.audits.kit.datagrams import quoting
+from natgauge.audits.kit.examiner import AloneError, Examiner, NotApplicableError, NotSeenError, compete
 from natgauge.audits.kit.hosts import Flows, HostBlocks
-from natgauge.audits.kit.observations import AloneError, NotApplicableError, NotSeenError
-from natgauge.audits.kit.packets import Endpoint
+from natgauge.audits.kit.packets import Endpoint, Flow
 from natgauge.audits.kit.timers import least_udp
 from natgauge.audits.requirements import CGN, NAT64, NO_FLOWS, Finding, requires
 from natgauge.figure_text import with_noun

@@ -13,11 +13,23 @@ from functools import partial
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final, Literal
 
-from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, SequenceNumber, is_tcp
+from natgauge.audits.kit.examiner import Examiner, NotSeenError, UntranslatedError
 from natgauge.audits.kit.hosts import Flows
-from natgauge.audits.kit.observations import NotSeenError, UntranslatedError
-from natgauge.audits.kit.packets import ACK, FIN, PSH, RST, SYN, Endpoint, ErrorMessage, Packet, TcpSegment, make_packet
+from natgauge.audits.kit.packets import (
+    ACK,
+    FIN,
+    PSH,
+    RST,
+    SYN,
+    Endpoint,
+    ErrorMessage,
+    Flow,
+    Packet,
+    SequenceNumber,
+    TcpSegment,
+    is_tcp,
+    make_packet,
+)
 from natgauge.audits.kit.timers import BELOW
 from natgauge.audits.requirements import Finding, requires
 from natgauge.words import Address

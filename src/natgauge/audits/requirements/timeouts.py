@@ -10,9 +10,8 @@ from typing import Final
 
 from natgauge.audits.kit import timers
 from natgauge.audits.kit.classes import OVERLOADING_FLOWS, PORT_FLOWS, filtering, ports
-from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.examiner import Examiner, NotApplicableError, NotSeenError
 from natgauge.audits.kit.hosts import Flows
-from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.timers import TimerKind, TimerSeen
 from natgauge.audits.requirements import CGN, NO_FLOWS, Finding, Source, requires
 from natgauge.records.audit import Level

@@ -23,7 +23,7 @@ from typing import Final
 
 from natgauge.embedding import NEIGHBOURS_BITS, PREFIX_LENGTHS
 from natgauge.errors import UsageError
-from natgauge.inputs.checks import wrong
+from natgauge.inputs.input import wrong
 from natgauge.labs.contract import Addresses
 from natgauge.words import MOST_OUTSIDE_ADDRESSES, Address, Family, Interface, Network
 

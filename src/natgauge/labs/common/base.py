@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Self
 
 from pyroute2.netlink.exceptions import NetlinkError
 
-from natgauge.errors import HostError
-from natgauge.host import capabilities, limits
-from natgauge.inputs.cores import format_cores
+from natgauge.errors import HostError, of_host
+from natgauge.host import capabilities
+from natgauge.inputs.measuring_types import format_cores
 from natgauge.interruption import uninterrupted
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.device import NamespaceDevice, ThisMachine
@@ -21,7 +21,6 @@ from natgauge.labs.common.links import VethCable, drop_counters, make, prepare_n
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.register import Register, kept_settings
 from natgauge.labs.contract import TESTER_PLACES, Device, ExternalDevice, LabCounters, Port
-from natgauge.system_errors import of_host
 from natgauge.words import Placement
 
 #: The tester's ports, in its namespace.
@@ -93,7 +92,7 @@ class MadeLab(ABC):
     def up(self) -> Self:
         """Make the lab, or take the kept one; when that fails half way, it is undone."""
         capabilities.require("making a lab", *capabilities.MEASURING)
-        limits.refuse_lacking()
+        capabilities.refuse_lacking()
         try:
             return self._take() if self._adopts else self._made()
         except (OSError, RuntimeError, MemoryError, NetlinkError) as error:

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from natgauge.errors import HostError, UsageError
-from natgauge.host import private_folder, process_files
-from natgauge.host.private_folder import FILE_MODE, FULL, private, unreadable, unwritable
+from natgauge.host import private_files, process_files
+from natgauge.host.private_files import FILE_MODE, FULL, private, unreadable, unwritable
 
 #: Where registers, locks and the devices' private directories live; a memory file system, empty after a reboot.
-RUN = private_folder.RUN
+RUN = private_files.RUN
 
 #: Subfolders: labs with their registers, locks and files; other locks (ports, cores, building a guest); marks of
 #: namespaces; last values of settings; used ports; what is known of guests. `host/` belongs to `natgauge host`.

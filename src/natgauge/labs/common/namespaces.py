@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Network namespaces: make, enter, list, and delete until they are really gone.
+"""Network namespaces: make, mark, enter, list, and delete until they are really gone.
 
 Only short-lived threads ever enter a namespace; the thread that calls stays where it is.
+
+A mark tells the namespaces that natgauge made: a name alone is no proof, because other programs may use it, too. It is
+a file named like the namespace. It contains the namespace's cookie, a number that the kernel gives to no other network
+namespace until the next boot (SO_NETNS_COOKIE, socket(7)); numbers of inodes are reused. The mark is written while the
+namespace has no name yet, so a kill in between leaves a mark without a namespace, never the reverse.
 """
 
 from __future__ import annotations
@@ -9,6 +14,8 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
+import socket
 import stat
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,14 +29,101 @@ from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.rtnl import RTM_GETNSID, RTM_NEWNSID
 from pyroute2.netlink.rtnl.nsidmsg import nsidmsg
 
-from natgauge.errors import BrokenError, HostError
+from natgauge import file_access
+from natgauge.errors import BrokenError, HostError, remedy_of
 from natgauge.host import capabilities
-from natgauge.labs.common import marks
+from natgauge.host.private_files import FILE_MODE, boot, unwritable
+from natgauge.labs.common import locks
 from natgauge.labs.common import processes as running
 from natgauge.labs.common.processes import NoThreadError, in_thread
 from natgauge.labs.common.processes import all_processes as all_processes  # noqa: PLC0414 - cleanup ends processes by this module
 from natgauge.labs.common.processes import end_processes as end_processes  # noqa: PLC0414 - as above
-from natgauge.system_errors import remedy_of
+
+#: include/uapi/asm-generic/socket.h
+_SO_NETNS_COOKIE: Final = 71
+_COOKIE_OCTETS: Final = 8
+#: Content of a mark: a cookie, and the number of the boot.
+_MARK: Final = re.compile(r"\d+ [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+#: Longer than any mark.
+_MOST_OCTETS: Final = 256
+
+
+def cookie() -> str:
+    """Return the cookie of the calling thread's namespace."""
+    # A folder that outlives a boot would have marks of other namespaces.
+    return f"{cookie_number()} {boot()}"
+
+
+def cookie_number() -> int:
+    """Return the kernel's number of the calling thread's namespace, which no other one gets before the next boot."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as opened:
+        return cookie_number_of(opened)
+
+
+def cookie_number_of(opened: socket.socket) -> int:
+    """Return the kernel's number of the namespace of a socket."""
+    return int.from_bytes(opened.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, _COOKIE_OCTETS), "little")
+
+
+def write_mark(name: str, of: str) -> None:
+    """Mark a namespace that is about to get its name."""
+    path = locks.made_folder("namespaces") / name
+    try:
+        file_access.replace(path, of, mode=FILE_MODE)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def read_mark(name: str) -> str | None:
+    """Return the cookie in the mark of this name; None = there is no mark."""
+    with suppress(FileNotFoundError):
+        # A FIFO in its place would wait for a writer.
+        handle = os.open(locks.folder("namespaces") / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return os.read(handle, _MOST_OCTETS).decode(errors="replace")
+        finally:
+            os.close(handle)
+    return None
+
+
+def remove_mark(name: str) -> None:
+    """Remove a mark, and what killed processes wrote of it; do nothing where there is none.
+
+    A file with other content is none, and neither is any file where the folder of the marks is a link to another one.
+    """
+    folder = locks.folder("namespaces")
+    if not _is_link(folder):
+        with suppress(OSError):
+            file_access.remove_partial(folder / name)
+            if is_mark(name):
+                mark_path(name).unlink(missing_ok=True)
+
+
+def mark_path(name: str) -> Path:
+    """Return the file of a mark."""
+    return locks.folder("namespaces") / name
+
+
+def is_mark(name: str) -> bool:
+    """Whether the file of this name has the content of a mark."""
+    with suppress(OSError):
+        return _MARK.fullmatch(read_mark(name) or "") is not None
+    return False
+
+
+def mark_names() -> tuple[str, ...]:
+    """Return the names of all marked namespaces, whether these still exist or not."""
+    folder = locks.folder("namespaces")
+    if not _is_link(folder):
+        with suppress(OSError):
+            return tuple(sorted(path.name for path in folder.iterdir() if not file_access.whole_name(path.name)))
+    return ()
+
+
+def _is_link(folder: Path) -> bool:
+    """Whether the folder, or the one it is in, is a link: what is there then was not made by natgauge."""
+    return folder.is_symlink() or folder.parent.is_symlink()
+
 
 #: Every namespace of natgauge starts with this.
 PREFIX: Final = "ng-"
@@ -117,21 +211,21 @@ def _create(name: str) -> None:
     """Move the calling thread into a new namespace, mark that, and give it a name."""
     _unshare()
     # The mark comes before the name: a namespace without a name ends with the thread, also in a kill.
-    _made[name] = marks.cookie()
-    marks.write(name, _made[name])
+    _made[name] = cookie()
+    write_mark(name, _made[name])
     try:
         # pyroute2 makes the path of it: /proc/thread-self/ns/net
         netns.attach(name, "thread-self", ctypes.CDLL(None, use_errno=True))
     except BaseException:
         if not exists(name):
-            marks.remove(name)
+            remove_mark(name)
         raise
 
 
 def is_marked(name: str) -> bool:
     """Whether natgauge made the namespace that has this name now."""
     try:
-        mark = marks.read(name) or _made.get(name)
+        mark = read_mark(name) or _made.get(name)
         if mark is None:
             return False
         return _cookie_of(name) == mark if _is_namespace(name) else name.startswith(PREFIX) and _is_half_made(name)
@@ -159,7 +253,7 @@ def _cookie_of(name: str) -> str:
 
 def _cookie_in(handle: int) -> str:
     enter(handle)
-    return marks.cookie()
+    return cookie()
 
 
 def enter(handle: int) -> None:
@@ -230,7 +324,7 @@ def delete(doomed: Sequence[str], timeout: float = 60.0, *, unmarked: bool = Fal
     finally:
         for name in doomed:
             if not exists(name):
-                marks.remove(name)
+                remove_mark(name)
     if refusals:
         raise BrokenError("; ".join(f"namespace {name}: left as it is: {why}" for name, why in refusals.items()))
     return [name for name in ours if name in deleted]

@@ -10,10 +10,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from natgauge.errors import HostError
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.cores import MOST_CORES, CoreList
-from natgauge.inputs.input import chosen
-from natgauge.inputs.types import Text
+from natgauge.inputs.input import Text, chosen, wrong
+from natgauge.inputs.measuring_types import MOST_CORES, CoreList
 from natgauge.labs.common.shell import run_of_user
 
 #: Variable of the command's environment with the number of cores.

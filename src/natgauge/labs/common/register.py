@@ -3,30 +3,168 @@
 
 A register is one file, /run/natgauge/labs/<lab>.json, and a lock next to it that the process using the lab holds. The
 kernel releases the lock however that process ends, so a register without a holder is either kept on purpose or left
-behind. What the file promises is in `natgauge.host.undo_journal`.
+behind. What the file promises is in `natgauge.host.private_files`.
+
+Global settings that labs changed are recorded with the first value, the value that was set, and who restores the first
+one: the last of the labs that changed a setting. Labs with the same folder in /run find each other by their registers.
+Labs of other containers, which have folders of their own, find each other by announcements (`natgauge.host.settings`).
+A value that another program has set meanwhile stays, and is reported.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import pwd
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import Field
 
+from natgauge import file_access
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.host import announcements
-from natgauge.host.private_folder import FOLDER_MODE, HiddenLabsError, refusal, unwritable
-from natgauge.host.undo_journal import Content, Item, Strict, UndoJournal
+from natgauge.host import settings
+from natgauge.host.private_files import (
+    FILE_MODE,
+    FOLDER_MODE,
+    Content,
+    HiddenLabsError,
+    Item,
+    Strict,
+    UndoJournal,
+    refusal,
+    unwritable,
+)
+from natgauge.host.settings import Announced, Announcement, group_of, others
 from natgauge.interruption import uninterrupted
-from natgauge.labs.common import locks, machine_globals, undoing
+from natgauge.labs.common import locks, undoing
 from natgauge.labs.common.locks import Lock, check_name, directory_of
-from natgauge.labs.common.machine_globals import GlobalSettings
-from natgauge.labs.common.undoing import Decision, Gone, Left, Tell, nothing
+from natgauge.labs.common.undoing import Decision, Deed, Gone, Left, Tell, deed, nothing
+
+_DIGITS: Final = 16
+
+
+class GlobalSettings:
+    """The global settings that one lab restores, and their announcements."""
+
+    def __init__(self, roots: tuple[str, ...]) -> None:
+        self.roots = roots
+        self._announcements: dict[str, Announcement] = {}
+
+    def refusal(self, path: str) -> str:
+        """Return why a path is no global setting, also by way of a symbolic link; empty = it is one."""
+        if path.startswith(self.roots) and ".." not in path and os.path.realpath(path).startswith(self.roots):
+            return ""
+        return f"only files below {' or '.join(self.roots)} can be remembered or restored"
+
+    def first_of(self, path: str, registers: Iterable[tuple[str, str]]) -> str | None:
+        """Return the first value of a setting that another lab changed; None = no other lab has."""
+        known = dict(registers).get(path)
+        return known or next((each.first for each in self._rivals(path) if each.first), None)
+
+    def announce(self, path: str, first: str, value: str = "") -> None:
+        """Announce that this lab restores a setting.
+
+        Args:
+            value: value that was set; empty = it is being set.
+        """
+        new = Announcement(Path(path), "restores", group=group_of(locks.RUN), first=first, value=value)
+        self.withdraw(path)
+        self._announcements[path] = new
+
+    def withdraw(self, path: str | None = None) -> None:
+        """Take the announcement of a setting back; None = of all settings."""
+        for each in [path] if path is not None else list(self._announcements):
+            if announcement := self._announcements.pop(each, None):
+                announcement.close()
+
+    def decide(self, path: str, first: str, registers: Iterable[tuple[str, str]]) -> Decision:
+        """Decide what becomes of a setting at the end of the lab.
+
+        Its first value is restored, unless another lab will, or another program has changed it.
+        """
+        if why := self.refusal(path):
+            return Decision((Left(f"global setting {path}", why, fails=True),))
+        setting = Path(path)
+        if not setting.exists() or path in dict(registers):
+            return Decision((), lambda _tell: self.withdraw(path))
+        try:
+            now = setting.read_text().strip()
+        except OSError as error:
+            why = f"cannot be read ({error.strerror}); it was {first}"
+            return Decision((Left(f"global setting {path}", why, fails=True),))
+        return self._decide_on(path, first, now)
+
+    def _decide_on(self, path: str, first: str, now: str) -> Decision:
+        """Decide on a setting that no other lab of this container restores; `now` is its present value."""
+        rivals, mine = self._rivals(path), value_set(path)
+        if rivals and any(each.first != first for each in rivals):
+            why = f"is {now}, was {first}, and {rivals[0].who} relies on it; wait until it has ended"
+            return Decision((Left(f"global setting {path}", why, fails=True),))
+        if now != first and mine not in (None, "", now) and not rivals:
+            why = f"natgauge had set {mine}, and another program changed it; it was {first} before"
+            return Decision((Left(f"{path} at {now}", why),), lambda _tell: self._forget(path))
+        if (wanted := _wanted(rivals, first)) != now and (not rivals or mine == now):
+            restored = deed("restore", f"{path} to {wanted}")
+            return Decision((restored,), lambda tell: self._write(path, wanted, restored, tell))
+        return Decision((), lambda _tell: self._forget(path))
+
+    def _write(self, path: str, wanted: str, restored: Deed, tell: Tell) -> None:
+        try:
+            Path(path).write_text(wanted)
+        except OSError as error:
+            raise BrokenError(f"global setting {path}: cannot be set to {wanted} ({error.strerror})") from error
+        tell(restored.done)
+        self._forget(path)
+
+    def _forget(self, path: str) -> None:
+        self.withdraw(path)
+        forget(path)
+
+    def _rivals(self, path: str) -> list[Announced]:
+        """Labs of other containers that restore this setting, too; those of this container are in the registers."""
+        group = group_of(locks.RUN)
+        found = others(Path(path), ["restores"], own=tuple(self._announcements.values()))
+        return [each for each in found if each.group != group]
+
+
+def _wanted(rivals: Iterable[Announced], first: str) -> str:
+    """Return the value to restore: the one that the other containers' labs have set, the largest; else the first."""
+    values = [each.value for each in rivals if each.value]
+    with suppress(ValueError):
+        return max(values, key=int, default=first)
+    return values[0]
+
+
+def value_file_of(path: str) -> Path:
+    """Return the file with the value of a setting that natgauge set last."""
+    return locks.folder("settings") / hashlib.sha256(path.encode()).hexdigest()[:_DIGITS]
+
+
+def value_set(path: str) -> str | None:
+    """Return the value that natgauge set last; empty = it is being set, None = natgauge has not set it."""
+    with suppress(OSError):
+        return value_file_of(path).read_text()
+    return None
+
+
+def store_value(path: str, value: str) -> None:
+    """Store the value that natgauge sets, for all labs of this container; empty = it is being set."""
+    locks.made_folder("settings")
+    try:
+        file_access.replace(value_file_of(path), value, mode=FILE_MODE)
+    except OSError as error:
+        raise unwritable(value_file_of(path), error) from error
+
+
+def forget(path: str) -> None:
+    """Remove the value that natgauge set, once it is restored."""
+    with suppress(OSError):
+        file_access.remove(value_file_of(path))
+
 
 #: Where global settings are; a register never makes `clean` write anywhere else.
 GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
@@ -149,7 +287,7 @@ class Register:
         """Write down what is about to be made: "namespace" (name=), "directory" (path=).
 
         "remote" (undo=, says=) is undone by a shell snippet on another machine, which `settings` name: its host as
-        `natgauge.labs.ssh.openssh.SshHost` has it, and its token.
+        `natgauge.labs.ssh.remote.SshHost` has it, and its token.
         """
         self._journal.record({"what": what, **values})
 
@@ -195,17 +333,17 @@ class Register:
         path = str(path)
         if why := self.globals.refusal(path):
             raise UsageError(f"global setting {path}: {why}")
-        with announcements.turn():
+        with settings.turn():
             # Until the value is known that the kernel accepts, any value is natgauge's.
-            machine_globals.store_value(path, "")
+            store_value(path, "")
             if not any(item.get("path") == path for item in self._journal.items):
                 self._record_global(path, _present(path, value))
 
     def confirm_global(self, path: str | Path, value: str) -> None:
         """Write down the `value` that the kernel accepted; the first value is restored only while this one stands."""
         path = str(path)
-        with announcements.turn():
-            machine_globals.store_value(path, value.strip())
+        with settings.turn():
+            store_value(path, value.strip())
             first = next((item["value"] for item in self._journal.items if item.get("path") == path), None)
             if first is not None:
                 self.globals.announce(path, first, value.strip())
@@ -215,17 +353,17 @@ class Register:
         path = str(path)
         if any(item.get("path") == path for item in self._journal.items):
             return
-        with announcements.turn():
+        with settings.turn():
             first = self.globals.first_of(path, _other_globals(self.name))
             if first not in (None, value.strip()):
-                if machine_globals.value_set(path) is None:
-                    machine_globals.store_value(path, value.strip())
+                if value_set(path) is None:
+                    store_value(path, value.strip())
                 self._record_global(path, value.strip())
                 self.globals.announce(path, first or "", value.strip())
 
     def value_set(self, path: str | Path) -> str | None:
         """Return the value of a setting that a natgauge of this container set last; None = none has."""
-        return machine_globals.value_set(str(path))
+        return value_set(str(path))
 
     def _record_global(self, path: str, present: str) -> None:
         first = self.globals.first_of(path, _other_globals(self.name)) or present
@@ -301,7 +439,7 @@ class Register:
         reasons: list[str] = []
         try:
             # Nobody else may change a setting between the decision on it and the change.
-            with announcements.turn() if step[0]["what"] == "global" else nullcontext():
+            with settings.turn() if step[0]["what"] == "global" else nullcontext():
                 for decision in self._decide_step(step, Gone()):
                     reasons += [f"{left.what}: {left.why}" for left in decision.left if left.fails]
                     self.left += [left.done for left in decision.left if not left.fails]

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.host import capabilities
 from natgauge.labs import kinds
-from natgauge.labs.common import marks, namespaces
+from natgauge.labs.common import namespaces
 
 Verb = Literal["delete", "end", "restore", "take down"]
 _PAST: Final[dict[Verb, str]] = {
@@ -145,7 +145,7 @@ def _lacking() -> str:
 
 
 def _forget(name: str, _tell: Tell) -> None:
-    marks.remove(name)
+    namespaces.remove_mark(name)
 
 
 def going(names: Sequence[str], gone: Gone, *, unmarked: bool = False) -> list[Decision]:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from natgauge.errors import UsageError
-from natgauge.host.cpus import check_cpus, usable_cpus
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.cores import MOST_CORES, CoreChoice, CoreList, DeviceCoreList, cores_in, format_cores
-from natgauge.inputs.input import chosen
+from natgauge.host.machine import check_cpus, usable_cpus
+from natgauge.inputs.input import chosen, wrong
+from natgauge.inputs.measuring_types import MOST_CORES, CoreChoice, CoreList, DeviceCoreList, cores_in, format_cores
 from natgauge.labs.contract import Addresses, Kind, LabNeeds
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from natgauge.core_work import CoreWork, WorkByCore, total
+from natgauge.device_work import CoreWork, WorkByCore, total
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities, programs
-from natgauge.host.cpus import caches_of, check_cpus, idlest_core, usable_cpus
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.cores import cores_in, format_cores
+from natgauge.host.machine import caches_of, check_cpus, idlest_core, usable_cpus
+from natgauge.inputs.input import wrong
+from natgauge.inputs.measuring_types import cores_in, format_cores
 from natgauge.labs.common.addresses import (
     BACKGROUND_INSIDE,
     BACKGROUND_OUTSIDE,
@@ -42,11 +42,12 @@ from natgauge.labs.common.links import (
     VethCable,
     exceeds_neighbour_limits,
     neighbour_limits,
+    of_one_machine,
+    read_counters,
     refuse_neighbour_limits,
 )
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.namespaces import PREFIX
-from natgauge.labs.common.network_counters import of_one_machine, read_counters
 from natgauge.labs.contract import Addresses, DeviceCores, Ground, Lab, LabCounters, LabNeeds, Link, Port
 from natgauge.words import EACH_ITS_OWN, FAMILIES, Address, Family, Interface, Network
 

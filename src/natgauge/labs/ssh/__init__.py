@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, about
-from natgauge.inputs.checks import spoken, wrong
-from natgauge.inputs.cores import by_device
-from natgauge.inputs.input import chosen
-from natgauge.inputs.types import FileText, Text
+from natgauge.inputs.input import FileText, Text, chosen, spoken, wrong
+from natgauge.inputs.measuring_types import by_device
 from natgauge.labs.common.port_options import PortOptions
 from natgauge.labs.contract import Kind, LabNeeds
 
 if TYPE_CHECKING:
-    from natgauge.labs.ssh.lab import RemoteLab
-    from natgauge.labs.ssh.segment import ChosenMachine
+    from natgauge.labs.ssh.lab import ChosenMachine, RemoteLab
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,8 +88,8 @@ def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:
 
 def _machines(options: SshOptions, devices: Sequence[str]) -> list[ChosenMachine]:
     """Return the machines from the Initiator to the Responder; neighbouring devices on one host share the machine."""
-    from natgauge.labs.ssh.openssh import SshHost  # noqa: PLC0415
-    from natgauge.labs.ssh.segment import ChosenMachine  # noqa: PLC0415
+    from natgauge.labs.ssh.lab import ChosenMachine  # noqa: PLC0415
+    from natgauge.labs.ssh.remote import SshHost  # noqa: PLC0415
 
     hosts = _by_device("ssh_host", options.ssh_host, devices)
     networks = _by_device("ssh_netns", options.ssh_netns, devices)
@@ -131,8 +128,12 @@ def _by_device(name: str, text: str | None, devices: Sequence[str]) -> dict[str,
 
 def undo(directory: Path, settings: Mapping[str, Any], items: Sequence[Mapping[str, str]]) -> list[str]:
     """Undo on the other machines what a lab recorded; see `natgauge.labs.contract.Kind`."""
-    from natgauge.labs.ssh.openssh import SshHost, control_of, end_orphans  # noqa: PLC0415
-    from natgauge.labs.ssh.remote import give_back  # noqa: PLC0415
+    from natgauge.labs.ssh.remote import (  # noqa: PLC0415
+        SshHost,
+        control_of,
+        end_orphans,
+        give_back,
+    )
 
     done: list[str] = []
     errors: list[NatgaugeError] = []

@@ -13,17 +13,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from natgauge.host.sections import SECTION, sections_of
+from natgauge.host.programs import SECTION, sections_of
 from natgauge.labs.ssh.facts import (
     PROGRAMS,
+    Layout,
     RemoteFacts,
     RemoteInterface,
     common_facts,
     common_script,
     first,
+    private_directory,
     server_of,
 )
-from natgauge.labs.ssh.layout import Layout, private_directory
 from natgauge.words import Interface
 
 #: Duplicates of an IPv6 address are looked for during a second, in which it cannot be used.

@@ -6,8 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from natgauge.inputs.input import chosen
-from natgauge.inputs.types import FileText
+from natgauge.inputs.input import FileText, chosen
 from natgauge.labs.common.port_options import SenderOptions
 from natgauge.labs.contract import Kind, LabNeeds
 from natgauge.labs.ssh import undo
@@ -40,8 +39,7 @@ class VmOptions(SenderOptions):
 def plan(name: str, options: VmOptions, need: LabNeeds) -> GuestLab:
     """A guest; it is booted when the lab is entered."""
     # What may be chosen is known without what boots guests.
-    from natgauge.labs.vm.lab import GuestLab  # noqa: PLC0415
-    from natgauge.labs.vm.qemu import Shape  # noqa: PLC0415
+    from natgauge.labs.vm.lab import GuestLab, Shape  # noqa: PLC0415
 
     return GuestLab(
         name,

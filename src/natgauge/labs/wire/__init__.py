@@ -8,9 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.input import chosen
-from natgauge.inputs.types import Text
+from natgauge.inputs.input import Text, chosen, wrong
 from natgauge.labs.common.addresses import parse_range
 from natgauge.labs.common.port_options import PortOptions
 from natgauge.labs.contract import Addresses, ExternalDevice, FreshTrials, Kind, LabNeeds, Port

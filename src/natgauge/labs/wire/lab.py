@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities
-from natgauge.host.cpus import check_cpus, usable_cpus
+from natgauge.host.machine import check_cpus, usable_cpus
 from natgauge.labs.common import locks
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide, prefix_parameter
 from natgauge.labs.common.links import drop_counters, link_attribute
@@ -30,8 +30,7 @@ from natgauge.labs.contract import (
     Link,
     Port,
 )
-from natgauge.labs.wire.drivers import Media, media_of
-from natgauge.labs.wire.port_state import LINK_SECONDS, findings, read_port, refuse, refuse_missing
+from natgauge.labs.wire.port_state import LINK_SECONDS, Media, findings, media_of, read_port, refuse, refuse_missing
 from natgauge.words import Address, Family, Placement
 
 #: RFC 2544 section 23: receivers stay open 2 s after the last frame.

@@ -1,37 +1,256 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a port can carry the tester: its state, its driver's abilities, and obstacles.
+"""Whether a port can carry the tester: what the kernel tells of its driver and link, its state, and obstacles.
 
 The `wire` lab refuses a port for the first obstacle; `natgauge probe` lists them all.
+
+Of the driver: its XDP programs and features (Documentation/netlink/specs/netdev.yaml, Linux >= 6.3). Of the link: its
+medium, speed and flow control (linux/ethtool.h). RFC 8219 section 5.1 requires a report of the medium, RFC 2544 section
+26.1 the theoretical maximum of the link.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
+import platform
 import shlex
+import struct
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from enum import IntFlag
 from functools import cache
 from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 from pyroute2 import IPRoute
+from pyroute2.ethtool.common import LINK_PORT_NAMES, PORT_NONE, PORT_OTHER
+from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
+from pyroute2.netlink import NLM_F_REQUEST, genlmsg
+from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink.generic import GenericNetlinkSocket
 
 from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.finding import Finding
-from natgauge.host import ethtool
-from natgauge.host.cpus import online_cpus
-from natgauge.host.uplinks import uplinks
+from natgauge.host import network_ports
+from natgauge.host.machine import online_cpus
+from natgauge.host.network_ports import uplinks
+from natgauge.labs.common.links import link_attribute
 from natgauge.labs.common.namespaces import inside
-from natgauge.labs.wire import drivers
-from natgauge.labs.wire.drivers import Media, driver_of, media_of
+
+_DEVICE_GET = 1
+#: Number of the system call bpf(); most architectures have that of include/uapi/asm-generic/unistd.h.
+_BPF: Final = {"x86_64": 321}.get(platform.machine(), 280)
+_OBJECT_INFO, _LINK_BY_ID, _NEXT_LINK, _LINK_XDP = 15, 30, 31, 6
+
+#: Where a program runs, in the words of `ip link set`: in the driver, in the kernel behind it, on the card.
+Mode = Literal["xdp", "xdpgeneric", "xdpoffload"]
+_MODES: Final[tuple[tuple[str, Mode], ...]] = (
+    ("IFLA_XDP_DRV_PROG_ID", "xdp"),
+    ("IFLA_XDP_SKB_PROG_ID", "xdpgeneric"),
+    ("IFLA_XDP_HW_PROG_ID", "xdpoffload"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """An XDP program that is attached to an interface.
+
+    Attributes:
+        links: numbers of the BPF links that may attach it, which netlink cannot detach; none = none, or not known.
+    """
+
+    number: int
+    mode: Mode
+    links: tuple[int, ...] = ()
+
+
+class Features(IntFlag):
+    """Current XDP features of an interface's driver; some drivers have more once a program is attached."""
+
+    BASIC = 1
+    REDIRECT = 2
+    NDO_XMIT = 4
+
+
+class _Message(genlmsg):  # type: ignore[misc]  # pyroute2 has no types
+    prefix = "NETDEV_A_DEV_"
+    nla_map = (
+        ("NETDEV_A_DEV_UNSPEC", "none"),
+        ("NETDEV_A_DEV_IFINDEX", "uint32"),
+        ("NETDEV_A_DEV_PAD", "none"),
+        ("NETDEV_A_DEV_XDP_FEATURES", "uint64"),
+    )
+
+
+def features(index: int) -> Features | None:
+    """XDP features of the interface with this number in the calling thread's namespace; None = cannot be asked."""
+    message = _Message()
+    message["cmd"] = _DEVICE_GET
+    message["version"] = 1
+    message["attrs"] = [("NETDEV_A_DEV_IFINDEX", index)]
+    try:
+        with GenericNetlinkSocket() as netdev:
+            netdev.bind("netdev", _Message)
+            (answer,) = netdev.nlm_request(message, msg_type=netdev.prid, msg_flags=NLM_F_REQUEST)
+            features = answer.get_attr("NETDEV_A_DEV_XDP_FEATURES")
+    except NetlinkError:
+        return None
+    return None if features is None else Features(features & 7)
+
+
+def attached(link: Any) -> tuple[Attached, ...]:
+    """Return the XDP programs in the kernel's description of an interface (rtnetlink, IFLA_XDP)."""
+    described = link.get_attr("IFLA_XDP")
+    numbers = [(described and described.get_attr(attribute), mode) for attribute, mode in _MODES]
+    if not any(number for number, _ in numbers):
+        return ()
+    links = tuple(_links(link["index"]))
+    return tuple(
+        Attached(number, mode, tuple(one for program, one in links if program == number))
+        for number, mode in numbers
+        if number
+    )
+
+
+def _links(index: int) -> Iterator[tuple[int, int]]:
+    """Yield the program's and the BPF link's number of the XDP links of interfaces with this number in any namespace.
+
+    Without CAP_SYS_ADMIN there are none.
+    """
+    number = 0
+    while number := _next_link(number):
+        handle, _ = bpf(_LINK_BY_ID, struct.pack("I", number))
+        if handle < 0:
+            # It has gone, or it may not be read.
+            continue
+        try:
+            # struct bpf_link_info: type, id, prog_id, padding, and for XDP the interface.
+            info = ctypes.create_string_buffer(128)
+            done, _ = bpf(_OBJECT_INFO, struct.pack("IIQ", handle, len(info), ctypes.addressof(info)))
+        finally:
+            os.close(handle)
+        kind, program, interface = struct.unpack_from("I4xI4xI", info)
+        if done >= 0 and (kind, interface) == (_LINK_XDP, index):
+            yield program, number
+
+
+def _next_link(number: int) -> int:
+    """Return the next BPF link's number; 0 = there is none."""
+    done, attributes = bpf(_NEXT_LINK, struct.pack("I", number))
+    return int(struct.unpack_from("4xI", attributes)[0]) if done >= 0 else 0
+
+
+def bpf(command: int, attributes: bytes) -> tuple[int, bytes]:
+    """Make the system call with the first fields of union bpf_attr; the others are 0.
+
+    Return what the call returns (negative = it failed, see errno), and the attributes after it.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    both = ctypes.create_string_buffer(attributes, 120)
+    return int(libc.syscall(_BPF, command, both, len(both))), both.raw
+
+
+NOT_KNOWN: Final = "not known"
+VIRTUAL: Final = "virtual"
+
+FlowControl = Literal["off", "received", "sent", "received and sent", "not known"]
+#: By whether PAUSE frames (IEEE 802.3 annex 31B) are obeyed, and whether they are sent.
+_FLOW: Final[dict[tuple[bool, bool], FlowControl]] = {
+    (False, False): "off",
+    (True, False): "received",
+    (False, True): "sent",
+    (True, True): "received and sent",
+}
+
+#: A driver that does not know its speed says 0 or one of these.
+_NO_SPEED: Final = frozenset({0, 0xFFFF, 0xFFFF_FFFF})
+
+
+_GET_DRIVER: Final = 0x03
+
+
+class _DriverInfo(ctypes.Structure):
+    """Begin of struct ethtool_drvinfo, with room for its rest."""
+
+    _fields_ = (
+        ("cmd", ctypes.c_uint32),
+        ("driver", ctypes.c_char * 32),
+        ("version", ctypes.c_char * 32),
+        ("firmware", ctypes.c_char * 32),
+        ("rest", ctypes.c_uint8 * 96),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """One port and its link.
+
+    Attributes:
+        firmware: firmware of the card; None where there is none, or it is not known.
+        megabits: speed of the link in Mbit/s; None = not known. A virtual port's speed is fictitious and not reported.
+    """
+
+    driver: str = NOT_KNOWN
+    firmware: str | None = None
+    medium: str = NOT_KNOWN
+    megabits: int | None = None
+    flow_control: FlowControl = "not known"
+
+
+def media_of(interface: str) -> Media:
+    """Return the media of a port of the calling thread's namespace; "not known" where the driver reports nothing."""
+    driver, firmware = _driver(interface)
+    pause = network_ports.read(interface, "pause")
+    flow: FlowControl = "not known" if pause is None else _FLOW[pause["rx"] == "on", pause["tx"] == "on"]
+    if not _has_card(interface):
+        return Media(driver, firmware, VIRTUAL, None, flow)
+    medium, megabits = _medium_and_speed(interface)
+    return Media(driver, firmware, medium, megabits, flow)
+
+
+def _has_card(interface: str) -> bool:
+    """Whether there is a device on a bus behind the port; what a veth or tap says of speed and medium is made up."""
+    return bool(link_attribute(None, interface, "IFLA_PARENT_DEV_NAME"))
+
+
+def driver_of(interface: str) -> str:
+    """Return the driver of a port of the calling thread's namespace; "not known" where it cannot be asked."""
+    return _driver(interface)[0]
+
+
+def _driver(interface: str) -> tuple[str, str | None]:
+    described = _DriverInfo(_GET_DRIVER)
+    try:
+        network_ports.ask(interface, described)
+    except OSError:
+        return NOT_KNOWN, None
+    return _text(described.driver) or NOT_KNOWN, _text(described.firmware) or None
+
+
+def _medium_and_speed(interface: str) -> tuple[str, int | None]:
+    """Return medium, and speed in Mbit/s."""
+    try:
+        with closing(IoctlEthtool(interface)) as tool:
+            answer = tool.get_link_settings()
+    except (EthtoolError, OSError):
+        return NOT_KNOWN, None
+    medium = NOT_KNOWN if answer.port in (PORT_NONE, PORT_OTHER) else LINK_PORT_NAMES.get(answer.port, NOT_KNOWN)
+    return medium, None if answer.speed in _NO_SPEED else int(answer.speed)
+
+
+def _text(field: bytes) -> str:
+    return field.partition(b"\0")[0].decode(errors="replace").strip()
+
 
 #: Octets of a frame besides its IP packet: Ethernet header and FCS.
 FRAME_OVERHEAD: Final = 18
 #: Longest time of a link that negotiates its speed: after it is set up, and with some drivers (igb, vmxnet3) whenever a
 #: program was attached or detached.
 LINK_SECONDS: Final = 5.0
-_QUEUES: Final[tuple[ethtool.Part, ethtool.Part]] = ("queues", "most queues")
+_QUEUES: Final[tuple[network_ports.Part, network_ports.Part]] = ("queues", "most queues")
 _UP: Final = 0x1  # IFF_UP
 _LOOPBACK: Final = 0x8  # IFF_LOOPBACK
 
@@ -93,8 +312,8 @@ class PortState:
     has_default_route: bool
     addresses: tuple[str, ...]
     bond: str | None
-    programs: tuple[drivers.Attached, ...]
-    features: drivers.Features | None
+    programs: tuple[Attached, ...]
+    features: Features | None
     media: Media
     transmit_queues: int | None
     most_queues: int | None
@@ -109,7 +328,7 @@ class PortState:
     @property
     def may_negotiate(self) -> bool:
         """Whether its link may come up by itself."""
-        return self.is_up and not self.has_carrier and self.media.medium != drivers.VIRTUAL
+        return self.is_up and not self.has_carrier and self.media.medium != VIRTUAL
 
     @property
     def driver(self) -> DriverFacts | None:
@@ -162,8 +381,8 @@ def read_port(interface: str) -> PortState:
             has_default_route=index in uplinks(routes),
             addresses=tuple(str(one.get_attr("IFA_ADDRESS")) for one in routes.get_addr(index=index)),
             bond=above,
-            programs=drivers.attached(link),
-            features=drivers.features(index),
+            programs=attached(link),
+            features=features(index),
             media=media,
             transmit_queues=queues,
             most_queues=most_queues,
@@ -277,13 +496,13 @@ def _of_driver(port: PortState) -> Iterator[Finding]:
     known, features = port.driver, port.features
     if features is None:
         yield Finding("XDP", "warning", "this kernel does not report whether it accepts redirected frames")
-    elif drivers.Features.BASIC not in features:
+    elif Features.BASIC not in features:
         what = f"its driver has no XDP ({port.media.driver}); use a port whose driver has (natgauge doctor)"
         yield Finding("XDP", "obstacle", what)
     elif known is not None and not known.takes:
         what = f"its driver takes no redirected frames ({port.media.driver}); use a port of another driver"
         yield Finding("XDP", "obstacle", what)
-    elif drivers.Features.NDO_XMIT not in features:
+    elif Features.NDO_XMIT not in features:
         what = "its driver takes redirected frames only once a program is attached"
         yield Finding("XDP", "warning" if known is None else "ok", what)
     else:
@@ -338,7 +557,7 @@ def _peer_of(routes: IPRoute, link: Any) -> str | None:
 def _transmit_queues(interface: str) -> tuple[int | None, int | None]:
     """Return the present and the largest number; None where the driver does not report it, 0 only for a tap."""
     now, most = (
-        sum(int(number) for kind, number in (ethtool.read(interface, part) or {}).items() if kind != "rx")
+        sum(int(number) for kind, number in (network_ports.read(interface, part) or {}).items() if kind != "rx")
         for part in _QUEUES
     )
     return now if most else None, most or None

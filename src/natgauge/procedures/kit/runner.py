@@ -1,19 +1,339 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes trials to the measurer, reports each to an observer, and estimates the remaining time."""
+"""How trials of a measurement run: passed to the measurer, told to an observer, repeated, within a limited time.
+
+Events report the trials and the bounds of a search to an observer.
+
+An INVALID trial has a fault of the tester or its host: it is repeated, and never counts for or against the device.
+Where stalls excuse the loss of most frames, the load may be what stalls the host, as where the device's own processes
+take the core of a sender. A search then tries lower loads first, and this one again afterwards.
+
+No trial begins that would end after the time that a measurement may take, and the result is what was found. What a
+measurement needs first shares the time of the one that needs it. Making a lab and starting the device are not in it:
+they are over before the first trial.
+"""
 
 from __future__ import annotations
 
+import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
 
+from natgauge.causes.cause import Cause
 from natgauge.errors import BrokenError, EndedBySignal
+from natgauge.figure_text import at_least, at_most, number
 from natgauge.measurer import Measurer, OutlastingError
-from natgauge.procedures.kit.events import Bounds, Event, EventHandler, ignore
-from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
-from natgauge.procedures.kit.time_budget import OutlastedError, TimeBudget, TimeUpError, seconds_before_phase2
+from natgauge.metrics import declared
+from natgauge.notes import Note
+from natgauge.procedures.kit.frame_counts import deciding_counts, few_lost, losses, lost_of_due
+from natgauge.procedures.kit.results import Attempt, Measurement, MeasurementResult, verdict_counts
 from natgauge.trials import Period, Trial, TrialPlan
+from natgauge.words import LimitedBy, Verdict, sending
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bounds of a search, in its unit (`units_of`); None = not known yet; estimated trials to its end."""
+
+    lower: float | None = None
+    upper: float | None = None
+    trials_left: int | None = None
+
+    def text(self, unit: str) -> str:
+        """Return what is known of the value, with its unit; empty before anything is."""
+        lower, upper = (None if end is None else number(end) for end in (self.lower, self.upper))
+        if lower is not None and upper is not None:
+            return f"between {lower} and {upper} {unit}"
+        return f"above {lower} {unit}" if lower is not None else f"below {upper} {unit}" if upper is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A trial starts (`outcome` is None) or has ended.
+
+    Attributes:
+        repetition: 1 to `repetitions`.
+        load: load of the search, frames/s (per direction where there are two).
+        bounds: bounds of the search before this trial counts, also in the event of its end.
+        seconds_left: estimate for the rest of the measurement; None while no estimate is possible.
+        period: number of the period that has ended, from 1, in a trial of several; 0 = the event is of a whole trial.
+    """
+
+    metric: str
+    repetition: int
+    repetitions: int
+    trial: int
+    plan: TrialPlan
+    load: float
+    bounds: Bounds
+    outcome: Trial | None = None
+    seconds_left: float | None = None
+    period: int = 0
+
+
+EventHandler = Callable[[Event], None]
+
+
+def ignore(_event: Event) -> None:
+    """Ignore the event."""
+
+
+def units_of(metric: str, initiator_rate: float, responder_rate: float) -> tuple[str, str]:
+    """Return the units of a trial's load and of the bounds of its search, those of frames with their direction.
+
+    The rates are those of phase 2 from each side; both 0 = the trial has none.
+    """
+    known = declared(metric)
+    if known.resource == "open connections":
+        # Each number of connections is tried at rates.
+        return "connections/s", known.unit
+    has_phase2 = initiator_rate or responder_rate
+    unit = known.unit if known.better == "higher" else "frames/s" if has_phase2 else "connections/s"
+    if unit.startswith("frames"):
+        directions = "both" if initiator_rate and responder_rate else "up" if initiator_rate else "down"
+        is_balanced = directions != "both" or initiator_rate == responder_rate
+        unit = f"{unit} {sending(directions, is_balanced=is_balanced)}"
+    return unit, unit
+
+
+def units_in(metric: str, plan: TrialPlan) -> tuple[str, str]:
+    """Return the same units, of a trial with this plan."""
+    phase2 = plan.phase2
+    return units_of(metric, *((0, 0) if phase2 is None else (phase2.initiator_rate, phase2.responder_rate)))
+
+
+#: A search tries many loads, and of a load above the tester's reach every trial is INVALID. A tester that was too slow
+#: stays too slow, so the search gives that load up early and continues below it.
+TESTER_REPEATS = 2
+#: A search repeats a trial so often where disturbances excuse the loss of more than this share of its frames.
+MOST_LOST_REPEATS: Final = 2
+MOST_LOST: Final = 0.5
+
+
+class Patience(NamedTuple):
+    """The most repeats: after a disturbance or a failed phase 1, of a slow tester, and of an excused loss of most."""
+
+    disturbed: int
+    slow_tester: int
+    most_lost: int
+
+    def after(self, outcome: Trial) -> int:
+        """The most repeats after this trial."""
+        if outcome.limited_by == "tester":
+            return self.slow_tester
+        return self.most_lost if _lost_most(outcome) else self.disturbed
+
+    def at_first(self) -> Patience:
+        """The patience until other loads were tried."""
+        return self._replace(most_lost=min(self.most_lost, MOST_LOST_REPEATS))
+
+
+def in_search(invalid_repeats: int) -> Patience:
+    """Return the patience where another load can be tried instead."""
+    return Patience(invalid_repeats, min(invalid_repeats, TESTER_REPEATS), invalid_repeats)
+
+
+def at_one_load(invalid_repeats: int) -> Patience:
+    """Return the patience where this load needs an answer: all repeats that the user allows, whatever the cause."""
+    return Patience(invalid_repeats, invalid_repeats, invalid_repeats)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A trial and its repeats."""
+
+    outcome: Trial
+    trials: int
+    decided: bool
+
+    def sentence(self, meaning: str = "") -> str:
+        """Return a sentence: all trials were INVALID, the consequence here, and the reason of the last trial."""
+        return f"{self.trials} trials were INVALID{meaning}, the last one because of {self.outcome.reason}"
+
+
+def is_valid(outcome: Trial) -> bool:
+    """Whether a trial says something about the device."""
+    return outcome.verdict is not Verdict.INVALID
+
+
+def _lost_most(outcome: Trial) -> bool:
+    """Whether a trial that disturbances excuse lost most of its frames."""
+    return outcome.excused and lost_of_due(deciding_counts(outcome)) > MOST_LOST
+
+
+def until_decided(
+    trial: Callable[[], Trial], patience: Patience, decides: Callable[[Trial], bool] = is_valid, trials: int = 0
+) -> Tried:
+    """Run a trial, and again until one decides or the patience is at its end.
+
+    `trials` of the same load were INVALID before.
+    """
+    while True:
+        outcome = trial()
+        trials += 1
+        decided = decides(outcome)
+        if decided or trials > patience.after(outcome):
+            return Tried(outcome, trials, decided)
+
+
+#: What limited a measurement whose time was used up before its bounds were near enough.
+TIME: Final[LimitedBy] = "time"
+
+
+class TimeUpError(Exception):
+    """The time is used up, or too little is left for the next trial; the text says which, with figures.
+
+    Attributes:
+        failed: the lowest load that the device failed in a search in which nothing passed; infinite = none, or only
+            loads at which so few frames were lost that it may be chance.
+        remedy: what to do; empty = the text says it, and more time would not help.
+    """
+
+    bounds: Bounds = Bounds()
+    failed: float = math.inf
+    remedy: str = "give more --most-seconds (0 = no end)"
+
+
+class OutlastedError(TimeUpError):
+    """The next trial takes longer than the device keeps a connection, so it was not begun."""
+
+    remedy = ""
+
+
+@dataclass(slots=True)
+class TimeBudget:
+    """The time of one measurement in seconds, None = no end; it runs from when this is made."""
+
+    seconds: float | None = None
+    clock: Callable[[], float] = time.monotonic
+    _began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Start the clock."""
+        self._began = self.clock()
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left, at least 0; None = there is no end."""
+        return None if self.seconds is None else max(0.0, self.seconds - (self.clock() - self._began))
+
+    def part(self, share: float) -> TimeBudget:
+        """A share of what is left, 0 < share <= 1, for what is needed first: the rest is for what needs that."""
+        left = self.left
+        return TimeBudget(None if left is None else share * left, self.clock)
+
+    def allow(self, plan: TrialPlan) -> None:
+        """Raise TimeUpError unless a trial fits into the time that is left."""
+        left = self.left
+        if left is None:
+            return
+        needed = nominal_seconds(plan)
+        if left <= 0:
+            raise TimeUpError(f"the time of {self.seconds:g} s is used up")
+        if needed > left:
+            raise TimeUpError(f"{left:.1f} s of {self.seconds:g} s are left, and the next trial takes {needed:.1f} s")
+
+
+def nominal_seconds(plan: TrialPlan) -> float:
+    """Return the seconds for which the device settles and a trial sends."""
+    before = seconds_before_phase2(plan)
+    if plan.phase2 is None:
+        return before
+    period = plan.phase2.seconds + (plan.phase2.step.seconds if plan.phase2.step else 0.0)
+    return before + plan.phase2.periods * period
+
+
+def seconds_before_phase2(plan: TrialPlan) -> float:
+    """Return the seconds for which the device settles and phase 1 sends."""
+    return plan.settle_seconds + (plan.connections / plan.phase1_rate if plan.has_phase1 else 0.0)
+
+
+def undecided_note(lower: float, upper: float | None, unit: str, error: TimeUpError) -> Note:
+    """Return the note that the time ended between these bounds; `upper` None = nothing failed."""
+    least = at_least(lower)
+    where = f"above {least} {unit}" if upper is None else f"between {least} and {at_most(upper)} {unit}"
+    return Note("undecided", f"{where.rstrip()}: {error}")
+
+
+def left_out(what: str, why: object) -> Note:
+    """Return the note that the time did not suffice for all."""
+    return Note("time used up", f"{what} left out: {why}")
+
+
+def _cause(attempts: Sequence[Attempt]) -> Cause | None:
+    """Cause that natgauge saw in every failed trial and has words for; None where it saw none, or several."""
+    failed = [attempt.outcome.cause for attempt in attempts if attempt.outcome.verdict is Verdict.FAIL]
+    seen = {cause.kind for cause in failed if cause is not None and cause.certainty == "seen"}
+    if len(seen) != 1 or None in failed or any(cause.certainty != "seen" for cause in failed if cause is not None):
+        return None
+    return next((cause for cause in reversed(failed) if cause is not None and cause.words), None)
+
+
+def _lasting(attempts: Sequence[Attempt]) -> Cause | None:
+    """Cause of the slowest failed trial, if natgauge saw it and no lower rate cures it; None otherwise."""
+    failed = (attempt for attempt in attempts if attempt.outcome.verdict is Verdict.FAIL)
+    slowest = min(failed, key=lambda attempt: attempt.load, default=None)
+    cause = None if slowest is None else slowest.outcome.cause
+    return None if cause is None or cause.certainty != "seen" or cause.depends_on_rate else cause
+
+
+def nothing_passed(upper: float | None, unit: str, attempts: Sequence[Attempt], error: TimeUpError) -> TimeUpError:
+    """Return the error for a search without a passing load: a value of 0 would be a false result.
+
+    It names the losses that sent the search to rates whose trials take longer than the time that is left.
+    """
+    if upper is None:
+        return error
+    lost = losses(attempts, unit)
+    faster = [each.load for each in attempts if each.outcome.verdict is Verdict.PASS and each.load >= upper]
+    passed = (
+        f"{number(max(faster))} {unit}".rstrip() + " passed, but no slower load" if faster else "no load has passed"
+    )
+    failed = f"{passed} yet, {number(upper)} {unit}".rstrip() + f" failed{f' ({lost})' if lost else ''}"
+    cause, remedy = _cause(attempts), error.remedy
+    advice = "" if cause is None else f"; cause: {cause.words}"
+    if few_lost(attempts):
+        unknown = ": find the cause of the rare loss, or tolerate it (--loss-tolerance)"
+        change = "" if cause is None or not cause.remedy else f"; what changes it: {cause.remedy}"
+        advice = f"; no overload loses so few frames{advice or unknown}{change}"
+        remedy = ""
+    elif (lasting := _lasting(attempts)) is not None:
+        change = f"; what changes it: {lasting.remedy}" if lasting.remedy else ""
+        advice, remedy = f"; no lower rate helps; cause: {lasting.words}{change}", ""
+    ended = TimeUpError(f"{failed}: {error}{advice}")
+    ended.remedy = remedy
+    return ended
+
+
+def cut_off(attempts: Sequence[Attempt], unit: str, error: TimeUpError) -> Measurement:
+    """Return the result of a search that the time ended: the highest passing load below every failing load.
+
+    Raises TimeUpError where no load passed; the text names the loads that failed.
+    """
+    failed = [attempt.load for attempt in attempts if attempt.outcome.verdict in {Verdict.FAIL, Verdict.COLLAPSED}]
+    upper = min(failed, default=None)
+    passed = [
+        attempt.load
+        for attempt in attempts
+        if attempt.outcome.verdict is Verdict.PASS and not attempt.short and (upper is None or attempt.load < upper)
+    ]
+    return _within(max(passed, default=None), upper, unit, attempts, error)
+
+
+def stopped(attempts: Sequence[Attempt], error: TimeUpError) -> Measurement:
+    """Return the result of a metric with a search of its own: its bounds when the time was over."""
+    return _within(error.bounds.lower, error.bounds.upper, "", attempts, error)
+
+
+def _within(
+    lower: float | None, upper: float | None, unit: str, attempts: Sequence[Attempt], error: TimeUpError
+) -> Measurement:
+    if lower is None:
+        raise nothing_passed(upper, unit, attempts, error)
+    note = undecided_note(lower, upper, unit, error)
+    return Measurement(lower, upper, TIME, verdict_counts(attempts), attempts=tuple(attempts), notes=(note,))
 
 
 def unheard(_number: int) -> None:

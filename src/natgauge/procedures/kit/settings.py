@@ -14,10 +14,8 @@ from functools import partial
 from typing import Any, ClassVar, Final, Literal, Self
 
 from natgauge.errors import UsageError
-from natgauge.inputs.checks import in_range, one_of, positive, whole
-from natgauge.inputs.input import check_all, chosen, described
+from natgauge.inputs.input import Amount, check_all, chosen, described, in_range, one_of, positive, whole
 from natgauge.inputs.measuring_types import RepetitionCount, SearchError
-from natgauge.inputs.types import Amount
 from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.metric import THRESHOLDS
 from natgauge.notes import Note

@@ -12,9 +12,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from natgauge import outputs
+from natgauge import file_access
 from natgauge.errors import UsageError
-from natgauge.reports import latex
+from natgauge.reports import markup
 from natgauge.reports.heading import NO_WORDS, OwnWords, few_of
 from natgauge.reports.html import charts, page
 from natgauge.reports.html.figures import SHAPES, Figure, FigureGroup
@@ -58,8 +58,8 @@ def write(  # noqa: PLR0913 - what belongs to a drawing, by keyword
         if bare:
             contents.append((f"{name}.txt", "\n\n".join(words) + "\n"))
             # LaTeX takes what follows "%" for a comment, and a caption has no paragraphs.
-            contents += [(f"{name}.tex", " ".join(map(latex.plain, words)) + "\n")] if form == "pdf" else []
-    return outputs.write_into(folder, contents, what="report", remedy=_REMEDY)
+            contents += [(f"{name}.tex", " ".join(map(markup.plain, words)) + "\n")] if form == "pdf" else []
+    return file_access.write_into(folder, contents, what="report", remedy=_REMEDY)
 
 
 def _figures(

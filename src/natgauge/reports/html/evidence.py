@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from natgauge.figure_text import number
-from natgauge.foreign import is_there
+from natgauge.file_access import is_there
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import shown
 from natgauge.records.store import TRIALS

@@ -13,27 +13,33 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeVar
 
 from natgauge.analysis import conditions
-from natgauge.analysis.claims import on_one_axis, routes, series, work
+from natgauge.analysis.conditions import on_one_axis, routes, series, work
 from natgauge.analysis.contrast import better
-from natgauge.analysis.loads import loss_figure
+from natgauge.analysis.derived import CORES, NEW, SESSIONS, Axis, loss_figure, varied_with
 from natgauge.analysis.ratio_verdicts import doubts_of
-from natgauge.analysis.scalability import CORES, NEW, SESSIONS, Axis, varied_with
 from natgauge.figure_text import given, in_full, number, of_whole
 from natgauge.interval_text import figure_and_interval, span, with_ends
 from natgauge.metrics import declared
-from natgauge.metrics.loads import SUBSCRIBERS, WITHIN_TOLERANCE, WITHOUT_LOSS
+from natgauge.metrics.catalogue import SUBSCRIBERS, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.notes import Note
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
-from natgauge.reports import criterion, doubtful, graded_doubts, labels, main_figure
+from natgauge.reports import graded_doubts, labels, main_figure
 from natgauge.reports.comparison import change, conditions_of, interval
-from natgauge.reports.doubtful import missing
 from natgauge.reports.html import charts
-from natgauge.reports.html.charts import ChartAxis, ChartLine, Row
+from natgauge.reports.html.charts import (
+    OWN_PART,
+    ChartAxis,
+    ChartLine,
+    Row,
+    drawn_beside,
+    limit_of,
+    load_limit,
+    without_forwarding,
+)
 from natgauge.reports.html.evidence import PERCENTILES, Timed
-from natgauge.reports.html.references import OWN_PART, drawn_beside, limit_of, load_limit, without_forwarding
-from natgauge.reports.main_figure import in_short, with_bounds
+from natgauge.reports.main_figure import in_short, missing, with_bounds
 from natgauge.reports.rows import CACHES, filling, unit_of, unit_of_all
 from natgauge.words import listed, origin
 
@@ -281,7 +287,7 @@ def _flat(sets: Sequence[Sequence[Result]]) -> list[Result]:
 
 def _is_bound(result: Result) -> bool:
     """Whether only bounds of the median are known."""
-    return not doubtful.stated(result).is_median
+    return not main_figure.statement_of(result).is_median
 
 
 def _axes(axis: Axis, sets: Sequence[Sequence[Result]]) -> tuple[ChartAxis, ChartAxis]:
@@ -611,13 +617,13 @@ def _loss(results: Sequence[Result], looks: Looks) -> Figure:
 
 def _highest_free(result: Result) -> str:
     """Up to which rate trials lost no more than a passing one may, in words."""
-    lost = criterion.tolerance(result)
+    lost = main_figure.tolerance(result)
     free = result.figures.get(WITHIN_TOLERANCE if lost else WITHOUT_LOSS, result.figures.get(WITHOUT_LOSS))
     if free is None:
-        return f"{'loss' if lost is None else f'more than {criterion.percent(lost)} lost'} at the lowest load"
+        return f"{'loss' if lost is None else f'more than {main_figure.percent(lost)} lost'} at the lowest load"
     highest, interval = figure_and_interval(free.median, free.minimum, free.maximum)
     some = f" in {free.count} of {len(result.repetitions)} repetitions" * (free.count < len(result.repetitions))
-    return f"{criterion.most_lost(result)} up to {highest} frames/s{interval}{some}"
+    return f"{main_figure.most_lost(result)} up to {highest} frames/s{interval}{some}"
 
 
 def _of_loads(trials: Sequence[Timed]) -> Iterator[Sequence[Timed]]:

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page: answers in words, doubts by what they could change, figures, results, and the evidence behind one click.
+"""The page: answers in words, doubts by what they could change, figures, tables, and the evidence behind one click.
 
-The page is complete, sends no requests, and works without a script: its script only shows values under a pointer, and
+Tables of a page: one for each metric, a row for each device, a column for each point; and one of ratios.
+
+The page: answers in words, doubts by what they could change, figures, results, and the evidence behind one click. The
+page is complete, sends no requests, and works without a script: its script only shows values under a pointer, and
 unfolds what is linked or printed.
 """
 
@@ -13,39 +16,152 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from natgauge import foreign, outputs
+from natgauge import file_access
 from natgauge.analysis import conditions
 from natgauge.analysis.conditions import Unlike
+from natgauge.analysis.derived import varied_with
 from natgauge.analysis.ratio_verdicts import doubts_of_all
 from natgauge.metrics import declared
-from natgauge.metrics.loads import SUBSCRIBERS
+from natgauge.metrics.catalogue import SUBSCRIBERS
 from natgauge.plain_text import capital, visible
 from natgauge.records.audit import AuditedRequirement
 from natgauge.records.comparison import FRAME_OF
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, shown
 from natgauge.records.store import TRIALS
-from natgauge.reports import answers, audit, comparison, graded_doubts, labels, text
+from natgauge.reports import answers, audit, comparison, graded_doubts, labels, main_figure, text
 from natgauge.reports.answers import Sentence
 from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
-from natgauge.reports.doubtful import in_summary
 from natgauge.reports.failures import CommandAgain, failures_of, lacks_of, shell_options, without_result_yet
 from natgauge.reports.heading import NO_WORDS, Heading, OwnWords, heading
-from natgauge.reports.html import charts, evidence, figures, metrics_table
+from natgauge.reports.html import charts, evidence, figures
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import FigureGroup, Looks
-from natgauge.reports.html.metrics_table import ratio_table, tabled_of
+from natgauge.reports.main_figure import in_summary
 from natgauge.reports.optional_deps import need
+from natgauge.reports.rows import unit_of
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
 from natgauge.reports.sizing.answer import SizeAnswer
 from natgauge.words import Verdict, enumerated, listed
+
+#: A table of more columns is turned, if it has fewer devices.
+_MOST_POINTS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One result in the table.
+
+    Attributes:
+        column: number of the result on the page, from 1.
+        run: which of several results that no shown parameter distinguishes; empty = it is the only one.
+    """
+
+    column: int
+    median: str
+    mark: str
+    spread: str
+    doubts: tuple[str, ...]
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsTable:
+    """The table of one metric.
+
+    Attributes:
+        rows: device or parameters, and the results of each column: none, one, or several that no shown parameter
+            distinguishes.
+        unlike: the conditions in which the results differ that no column shows, which the page says once; None = none.
+    """
+
+    title: str
+    corner: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[tuple[Entry, ...], ...]], ...]
+    unlike: conditions.Unlike | None = None
+
+
+def tables_of_metrics(results: Sequence[Result]) -> list[MetricsTable]:
+    """Return a table for each metric, in the order of the results."""
+    by_title: dict[str, list[tuple[int, Result]]] = {}
+    for column, result in enumerate(results, start=1):
+        by_title.setdefault(f"{declared(result.metric).plain_name} ({unit_of(result)})", []).append((column, result))
+    return [_metrics_table(title, group) for title, group in by_title.items()]
+
+
+def _metrics_table(title: str, group: Sequence[tuple[int, Result]]) -> MetricsTable:
+    # Parameters that differ within a device. Devices of different address families differ in frames, but share columns.
+    gateways = dict.fromkeys(result.gateway for _, result in group)
+    names = labels.differing_within([result for _, result in group])
+    heads: dict[tuple[tuple[float, str], ...], str] = {}
+    places: dict[tuple[str, tuple[tuple[float, str], ...]], list[Entry]] = {}
+    for column, result in group:
+        # Numbers are sorted as numbers, and words as words.
+        point = tuple((result.number(name) or 0.0, str(result.parameter(name))) for name in names)
+        heads[point] = labels.words(result, names) or "median"
+        places.setdefault((result.gateway, point), []).append(_entry(column, result))
+    points = sorted(heads)
+    cells = [tuple(_runs(places.get((gateway, point), ())) for point in points) for gateway in gateways]
+    words = tuple(heads[point] for point in points)
+    shown = frozenset[str]().union(*map(varied_with, names))
+    figures = [conditions.figure_of(result) for _, result in group]
+    unlike = conditions.unlike(figures, except_for=shown, so=conditions.NOT_RANKED_BY_TABLES)
+    if len(points) <= max(_MOST_POINTS, len(gateways)):
+        return MetricsTable(title, "gateway", words, tuple(zip(gateways, cells, strict=True)), unlike)
+    turned = tuple(zip(words, zip(*cells, strict=True), strict=True))
+    return MetricsTable(title, "conditions", tuple(gateways), turned, unlike)
+
+
+def _runs(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Results of one place; several, which differ in nothing that is shown, are numbered."""
+    if len(entries) < 2:
+        return tuple(entries)
+    return tuple(replace(entry, run=f"run {at}") for at, entry in enumerate(entries, start=1))
+
+
+def _entry(column: int, result: Result) -> Entry:
+    grave = dict.fromkeys(doubt.word for doubt in result.doubts if doubt.grade == "answer")
+    spread = main_figure.spread(result, named=False)
+    return Entry(column, main_figure.median(result), graded_doubts.mark(result.doubts), spread, tuple(grave))
+
+
+#: A page with fewer ratios has them in sentences.
+_FEW: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class RatioTable:
+    """Ratios: a row for each gateway, a column for each sentence."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def tabled_of(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Return the sentences that a table says better; none where there are few ratios."""
+    having = [one for one in sentences if len(one.ratios) > 1 and not one.leads]
+    return having if sum(len(one.ratios) for one in having) > _FEW else []
+
+
+def ratio_table(sentences: Sequence[Sentence]) -> RatioTable | None:
+    """Return the table of the ratios of these sentences; None where there are none."""
+    if not sentences:
+        return None
+    gateways = dict.fromkeys(gateway for one in sentences for gateway, _ in one.ratios)
+    columns = [dict(one.ratios) for one in sentences]
+    return RatioTable(
+        ("gateway", *(one.about for one in sentences)),
+        tuple((gateway, *(column.get(gateway, "-") for column in columns)) for gateway in gateways),
+    )
+
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
 _COLUMNS: Final = 6
@@ -83,8 +199,8 @@ def write(
     size: SizeAnswer | None = None,
 ) -> None:
     """Write the page, replacing a file that is there; the answer on subscribers comes first."""
-    outputs.refuse_unwritable(path, what=_WHAT, remedy=_REMEDY)
-    outputs.write(path, page(collected, again, path.parent, own, size), what=_WHAT, remedy=_REMEDY)
+    file_access.refuse_unwritable(path, what=_WHAT, remedy=_REMEDY)
+    file_access.write(path, page(collected, again, path.parent, own, size), what=_WHAT, remedy=_REMEDY)
 
 
 def page(
@@ -109,7 +225,7 @@ def page(
     ]
     tabled = tabled_of(sentences)
     groups, repetitions = _first_screen(questions), figures.evidence_figures(results, looks)
-    metrics_tables = metrics_table.metrics_tables(results)
+    metrics_tables = tables_of_metrics(results)
     doubts = _doubts(collected, names)
     views = [
         *(view for one in sentences for view in one.unlike),
@@ -364,7 +480,7 @@ def _cell(one: AuditedRequirement | None, folder: Path, at: Path) -> dict[str, A
 def _link(one: AuditedRequirement, folder: Path, at: Path) -> str:
     """The path of the capture from the folder of the page, as an address; empty where there is no capture."""
     capture = None if one.evidence.file is None else folder / one.evidence.file
-    if capture is None or not foreign.is_there(capture):
+    if capture is None or not file_access.is_there(capture):
         return ""
     return quote(os.path.relpath(capture, at))
 

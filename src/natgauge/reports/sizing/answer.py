@@ -1,22 +1,175 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many subscribers gateways carry, for terminals and for the page."""
+"""How many subscribers gateways carry: the tables, the text for terminals and the page, and a document for programs.
+
+The tables: a row for each limit, a column for each gateway.
+
+How many subscribers gateways carry, for terminals and for the page.
+
+How many subscribers gateways carry, as a document for programs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from natgauge.analysis.sizing import Sizing, Subscribers
-from natgauge.figure_text import in_full, with_noun
+from natgauge.analysis.contrast import Span
+from natgauge.analysis.sizing import OF_CORES, Sizing, Subscribers, Use, addresses_for, resource_of, sizes_in_words
+from natgauge.figure_text import at_least, at_most, in_full, number, with_noun
 from natgauge.records.measurement import Result
-from natgauge.reports.sizing.chosen import left_out
-from natgauge.reports.sizing.facts import doubt_lines, meaning_of_marks, own_work, sentences_of
-from natgauge.reports.sizing.question import question_of, sum_of_all
-from natgauge.reports.sizing.table import Table, tables_of, transposed
-from natgauge.reports.sizing.verdict import answer_lines, first_metric, groups_by_answer, which_carry
-from natgauge.reports.sizing.words import commands_of
+from natgauge.reports.graded_doubts import mark
+from natgauge.reports.sizing.verdict import (
+    answer_lines,
+    doubt_lines,
+    first_metric,
+    grave_doubts,
+    groups_by_answer,
+    meaning_of_marks,
+    most_share,
+    own_work,
+    sentences_of,
+    which_carry,
+)
+from natgauge.reports.sizing.words import (
+    commands_of,
+    cores_in_words,
+    frames_of_all,
+    left_out,
+    limit_of_frames,
+    metrics_of,
+    names_of,
+    question_of,
+    reason_of,
+    shown,
+    span_in_words,
+    sum_of_all,
+    unused_of,
+)
+from natgauge.statistics.summary import finite
 from natgauge.tables import aligned
+from natgauge.words import enumerated
+
+#: The heads of the rows of a limit of frames, by how subscribers use the directions.
+_UP_AS_DOWN: Final = "frames, up as down"
+_NONE_UP: Final = "frames, none up"
+#: A limit of this many times the subscribers is far from them.
+_FAR: Final = 10
+#: Units of bits/s, the largest first.
+_PREFIXES: Final = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
+#: A table: its head, and its rows.
+Table = tuple[tuple[str, ...], ...]
+
+
+def tables_of(found: Sequence[Sizing]) -> list[Table]:
+    """Return the table of subscribers, with a row for each limit, and where there are some that of cores and bits/s."""
+    names, (scale, unit) = names_of(found), _prefix_of(found)
+    parts = [("needed", list(_cores(found))), ("carried", list(_bits(found, scale, unit)))]
+    others = [row for _, rows in parts for row in rows]
+    head = enumerated([of for of, rows in parts if rows])
+    tables: list[Table] = [(("subscribers at most", *names), *_limits(found))]
+    return [*tables, ((head, *names), *others)] if others else tables
+
+
+def _limits(found: Sequence[Sizing]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each limit, those that decide first; frames have one for each way of being used."""
+    every = [{cell.name: cell for cell in _cells(sizing)} for sizing in found]
+    lacking = [{cell.of: cell for cell in _lacking(sizing)} for sizing in found]
+    rows = {name: cell.of for cells in every for name, cell in cells.items()}
+    rows |= {cell.name: of for cells in lacking for of, cell in cells.items() if of not in rows.values()}
+    for name, of in rows.items():
+        shown_cells = [cells.get(name) or lacks.get(of) for cells, lacks in zip(every, lacking, strict=True)]
+        yield name, *("-" if cell is None else cell.text for cell in shown_cells)
+
+
+def _cores(found: Sequence[Sizing]) -> Iterator[tuple[str, ...]]:
+    """Yield rows of the cores that all need; none where one carries them, or their number is not known."""
+    number, limits = found[0].asked.number, [limit for one in found for limit in one.limits]
+    if not any(limit.ended in OF_CORES and limit.fits(number) != "carries" for limit in limits):
+        return
+    uses: Mapping[str, Use | None] = {"cores for all": None}
+    if any(limit.busier_share is not None for limit in limits):
+        uses = {"cores for all, up as down": "both ways", "cores for all, none up": "one way"}
+    for name, use in uses.items():
+        cores = [sizing.cores_for(number, use) for sizing in found]
+        if any(cores):
+            yield name, *("not known" if one is None else cores_in_words(one) for one in cores)
+
+
+def _bits(found: Sequence[Sizing], scale: float, unit: str) -> Iterator[tuple[str, ...]]:
+    """Yield a row of the bits/s of the subscribers whose frames are carried; none where no frames were measured."""
+    bits, cells = 1e6 * (found[0].asked.megabits or 0) / scale, list[str]()
+    for sizing in found:
+        limit = limit_of_frames(sizing)
+        both = None if limit is None else limit.both_ways
+        sign = "" if limit is None else mark(grave_doubts(limit, sizing.asked))
+        cells.append("-" if both is None else f"{_rounded(both.lower * bits, both.upper * bits)}{sign}")
+    if set(cells) != {"-"}:
+        yield f"{unit} carried each way", *cells
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A cell of a gateway with the head of its row; `of` is the limit."""
+
+    name: str
+    of: str
+    text: str
+
+
+def _cells(sizing: Sizing) -> Iterator[_Cell]:
+    """Yield the cells of the limits of a gateway."""
+    number = sizing.asked.number
+    for limit in sizing.limits:
+        sign = mark(grave_doubts(limit, sizing.asked))
+        if limit.busier_share is not None:
+            yield _Cell(_UP_AS_DOWN, limit.ended, f"{_most(limit.both_ways, number)}{sign}")
+            yield _Cell(_NONE_UP, limit.ended, f"{_most(limit.one_way, number)}{sign}")
+            continue
+        result, name = limit.result, shown(limit.ended)
+        resource = None if result is None else resource_of(result)
+        if result is not None and resource == limit.ended and result.metric != metrics_of(resource)[0]:
+            name += f" ({result.metric})"
+        yield _Cell(name, limit.ended, f"{_most(limit.subscribers, number)}{sign}")
+
+
+def _most(known: Span, number: int) -> str:
+    """A number of subscribers; a range far beyond those that are asked for limits nothing, and has three digits."""
+    lower, upper = (math.floor(end) if math.isfinite(end) else end for end in (known.lower, known.upper))
+    return _rounded(lower, upper) if _FAR * number <= lower < upper else span_in_words(known)
+
+
+def _lacking(sizing: Sizing) -> Iterator[_Cell]:
+    """Yield a cell for each resource that was not measured, or that is no limit of the gateway."""
+    known = {limit.ended for limit in sizing.limits}
+    for word, needs in (("not measured", sizing.missing), ("no limit", sizing.no_limit)):
+        for need in needs:
+            if need not in known:
+                yield _Cell(shown(need), need, word)
+
+
+def _prefix_of(found: Sequence[Sizing]) -> tuple[float, str]:
+    """The unit of the largest bits/s in the table, and how many bits/s it is."""
+    bits = 1e6 * (found[0].asked.megabits or 0)
+    carried = [limit.both_ways.upper for one in found for limit in one.limits if limit.busier_share is not None]
+    largest = bits * max([found[0].asked.number, *filter(math.isfinite, carried)])
+    return next((each for each in _PREFIXES if each[0] <= largest), _PREFIXES[-1])
+
+
+def _rounded(lower: float, upper: float) -> str:
+    """What is carried, rounded outward."""
+    if lower <= 0 < upper < math.inf:
+        return f"up to {at_most(upper)}"
+    if math.isinf(upper):
+        return f"{at_least(lower)} or more" if lower > 0 else "any number"
+    return number(lower) if lower == upper else f"{at_least(lower)} to {at_most(upper)}"
+
+
+def transposed(table: Table) -> Table:
+    """Return a table whose rows are its columns."""
+    return tuple(zip(*table, strict=True))
+
 
 #: The most gateways that are columns of the page's table; of more each is a row.
 _MOST_COLUMNS: Final = 4
@@ -104,3 +257,97 @@ def _narrow(table: Table, width: int) -> list[str]:
 
 def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
     return aligned(table, right=range(1, len(table[0])))
+
+
+def document(found: Sequence[Sizing], asked: Subscribers, given: Sequence[Result] = ()) -> dict[str, Any]:
+    """Return the answers as JSON objects; an end, and a number of cores, that is not known is null."""
+    frames = frames_of_all(found)
+    wire = frames and frames.wire
+    return {
+        "schema": "natgauge-size-1",
+        "subscribers": asked.number,
+        "each": {
+            "connections": asked.connections,
+            "new_per_second": asked.new,
+            "megabits": asked.megabits,
+            "mean_frame": asked.mean_frame,
+            "device_timeout": asked.kept,
+        },
+        "outside_addresses": asked.outside_addresses,
+        "all": {
+            "megabits": None if asked.megabits is None else asked.number * asked.megabits,
+            "wire_megabits": wire and asked.number * wire / 1e6,
+            "frames_per_second": frames and asked.number * frames.each,
+            "mean_frame": frames and frames.octets,
+        },
+        "gateways": [_gateway(sizing) for sizing in found],
+        "not_used": [
+            {
+                "metric": result.metric,
+                "gateway": result.gateway,
+                "result": result.results,
+                "reason": reason_of(result, why),
+            }
+            for result, why in unused_of(given, asked)
+        ],
+    }
+
+
+def _gateway(sizing: Sizing) -> dict[str, Any]:
+    first, asked = sizing.results[0], sizing.asked
+    return {
+        "gateway": first.gateway,
+        "placement": first.placement,
+        "device_cores": first.device_cores or None,
+        "logging": first.parameter("logging"),
+        "log_tolerance": first.parameter("log_tolerance"),
+        "answer": sizing.fits(asked.number),
+        "text": " ".join(answer_lines([sizing])),
+        "commands": [command for own in commands_of([sizing]).values() for command in own],
+        "functional": any(result.functional for result in sizing.results),
+        "missing": list(sizing.missing),
+        "no_limit": list(sizing.no_limit),
+        "not_looked_at": list(sizing.not_looked_at),
+        "cores": _cores_in_document(sizing, None),
+        "cores_both_ways_busy": _cores_in_document(sizing, "both ways"),
+        "cores_one_way_idle": _cores_in_document(sizing, "one way"),
+        "tester_share": most_share(sizing),
+        "least_outside_addresses": addresses_for(sizing),
+        "device_timeout": asked.kept,
+        "entries_each": asked.entries,
+        "least_entries": asked.least_entries,
+        "with_fewer_connections": list(sizing.with_fewer),
+        "table_limit": sizing.table_limit,
+        "limits": [
+            {
+                "ended": limit.ended,
+                "unit": limit.unit,
+                "each": limit.each,
+                "all": limit.of_all(asked.number),
+                "measured": _ends(limit.measured),
+                "subscribers": _ends(limit.subscribers),
+                "both_ways_busy": _ends(limit.both_ways) if limit.busier_share else None,
+                "one_way_idle": _ends(limit.one_way) if limit.busier_share else None,
+                "answer": limit.fits(asked.number),
+                "metric": limit.result.metric if limit.result else None,
+                "result": limit.result.results if limit.result else None,
+                "table_connections": limit.result and limit.result.number("connections"),
+                "frames": sizes_in_words(limit.result) if limit.result and limit.frame_octets else None,
+            }
+            for limit in sizing.limits
+        ],
+        "doubts": [
+            {"metric": result.metric, "word": doubt.word, "grade": doubt.grade, "text": doubt.text}
+            for result in sizing.results
+            for doubt in result.doubts
+        ],
+    }
+
+
+def _cores_in_document(sizing: Sizing, use: Use | None) -> list[float | None] | None:
+    cores = sizing.cores_for(sizing.asked.number, use)
+    return None if cores is None else _ends(cores)
+
+
+def _ends(span: Span) -> list[float | None]:
+    return [span.lower, finite(span.upper)]

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gateways, numbers of subscribers and of cores, and commands in words."""
+"""The question on subscribers, which results say something of it, and their gateways and numbers in words.
+
+Gateways, numbers of subscribers and of cores, and commands in words.
+
+Which results say something of the subscribers, and why the others are left out.
+
+The question: what each subscriber takes, and all of them together.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +14,27 @@ import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from natgauge.analysis.contrast import Span
-from natgauge.analysis.sizing import Ended, Sizing, SubscriberLimit, Subscribers
+from natgauge.analysis.sizing import (
+    Ended,
+    Sizing,
+    SubscriberLimit,
+    Subscribers,
+    Unused,
+    keeps_connections,
+    resource_of,
+    sizings,
+    why_unused,
+    with_asked,
+    without_tags,
+)
+from natgauge.analysis.unit_frames import bits_of_unit, mix_of
+from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, exact, in_full, in_percent, number, with_noun
-from natgauge.interval_text import Way
+from natgauge.interval_text import Way, in_bits
 from natgauge.metrics import metrics
 from natgauge.metrics.metric import Resource
 from natgauge.plain_text import capital
@@ -236,3 +258,143 @@ def entries_of_all(asked: Subscribers) -> int:
 def metrics_of(need: Resource) -> list[str]:
     """The metrics that measure a resource."""
     return [metric.name for metric in metrics().values() if metric.resource == need]
+
+
+#: Options that ask for a resource.
+_OPTIONS: Final[Mapping[Resource, str]] = {
+    "new connections": "--new-each",
+    "open connections": "--connections-each",
+    "frames": "--mbit-each",
+}
+#: Why results are left out; those of which nothing is asked have the option instead.
+_LEFT_OUT: Final[Mapping[Unused, str]] = {
+    "other metric": "no measure of subscribers",
+    "own profile": "its number is the answer for subscribers of its own profile",
+    "no limit": "the gateway keeps no connections, so they are no limit",
+    "drawn frames": "its frames drew their four tuples (order with-replacement), so some opened no connection",
+    "routed frames": "native IPv6 among its frames, which is only routed",
+    "unknown size": "the size of its frames is not known",
+}
+
+
+def sized(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
+    """Return what these results say of the subscribers, a sizing for each gateway, machine and number of cores."""
+    found = sizings(results, asked)
+    if not found:
+        keeps = not results or any(map(keeps_connections, results))
+        if asked.megabits is None and not keeps:
+            names = " and ".join(dict.fromkeys(result.gateway for result in results))
+            raise UsageError(
+                f"size: {names}: keeps no connections, so neither open nor new ones are a limit; give --mbit-each, and "
+                "a result of throughput",
+                at="mbit_each",
+            )
+        needs = asked.needs() if keeps else ("frames",)
+        wanted = " or ".join(name for need in needs for name in metrics_of(need))
+        have = left_out(results, asked) or "none"
+        raise UsageError(f"size: needs results of {wanted}; given: {have}; measure one, or name its folder")
+    return found
+
+
+def unused_of(results: Sequence[Result], asked: Subscribers) -> list[tuple[Result, Unused]]:
+    """The results that say nothing of these subscribers, with the reason."""
+    of = {id(result): own for group in with_asked(results, asked) for result, own in group}
+    found = ((result, why_unused(result, of[id(result)])) for result in results)
+    return [(result, why) for result, why in found if why is not None]
+
+
+def left_out(results: Sequence[Result], asked: Subscribers) -> str:
+    """The results that say nothing of these subscribers, with the reason; empty where there are none."""
+    several = len({result.gateway for result in results}) > 1
+    names: dict[str, dict[str, None]] = {}
+    for result, why in unused_of(results, asked):
+        name = f"{result.metric} of {result.gateway}" if several else result.metric
+        names.setdefault(reason_of(result, why), {})[name] = None
+    return "; ".join(f"{', '.join(own)} ({reason})" for reason, own in names.items())
+
+
+def reason_of(result: Result, why: Unused) -> str:
+    """Why a result is left out, in words."""
+    resource = resource_of(result)
+    return f"no {_OPTIONS[resource]}" if why == "not asked" and resource is not None else _LEFT_OUT[why]
+
+
+def question_of(asked: Subscribers) -> str:
+    """What each of how many subscribers takes."""
+    frames = "" if asked.mean_frame is None else f" in frames of {in_full(asked.mean_frame)} octets"
+    parts = [
+        "" if asked.connections is None else with_noun(in_full(asked.connections), "open connections"),
+        "" if asked.new is None else with_noun(in_full(asked.new), "new connections/s"),
+        "" if asked.megabits is None else f"{in_full(asked.megabits)} Mbit/s{frames}",
+    ]
+    each = " with" if asked.number == 1 else ", each with"
+    subscribers = with_noun(in_full(asked.number), "subscribers")
+    return f"{subscribers}{each} {enumerated([part for part in parts if part])}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Frames:
+    """Frames/s of a subscriber in the busier direction, their mean octets as words and number, and their bits/s."""
+
+    each: float
+    octets: float
+    in_words: str
+    wire: float
+
+
+def frames_of(sizing: Sizing) -> _Frames | None:
+    """The frames of a subscriber as the throughput of a gateway has them; None where there is none."""
+    used, asked = limit_of_frames(sizing), sizing.asked
+    if used is None or used.result is None or asked.megabits is None:
+        return None
+    bits, octets = bits_of_unit(used.result.metric, used.result.parameters), used.frame_octets or 0
+    if bits is None:
+        return None
+    mean = " on average" if mix_of(used.result.parameters) or asked.mean_frame is not None else ""
+    words = f"{figure_in_words(octets)} octets{without_tags(used.result)}{mean}"
+    return _Frames(
+        used.each, octets, words, 1e6 * asked.megabits + used.each * (bits.wire - bits.packets) / bits.frames
+    )
+
+
+def frames_of_all(found: Sequence[Sizing]) -> _Frames | None:
+    """The frames of a subscriber; None where gateways were measured with different ones, or with none."""
+    every = {frames for sizing in found if (frames := frames_of(sizing)) is not None}
+    return every.pop() if len(every) == 1 else None
+
+
+def sum_of_all(found: Sequence[Sizing]) -> str:
+    """What all subscribers take together, as the end of the question; empty where one takes what each takes."""
+    asked, frames = found[0].asked, frames_of_all(found)
+    parts = list(_connections_of_all(found)) if asked.number > 1 else []
+    if asked.megabits is not None:
+        said = f"{in_bits(number(1e6 * asked.megabits * asked.number))} of IP packets in the busier direction"
+        wire = "" if frames is None else f" ({in_bits(number(frames.wire * asked.number))} on the wire)"
+        parts += [f"{said}{wire}", *([] if frames is None else [frames_in_words(frames, asked)])]
+    return f": {'together ' if asked.number > 1 else ''}{', '.join(parts)}" if parts else ""
+
+
+def _connections_of_all(found: Sequence[Sizing]) -> Iterator[str]:
+    """Yield the connections that all open, and the entries of a table that they fill, as far as these are limits."""
+    asked = found[0].asked
+    if any(sizing.no_limit for sizing in found):
+        return
+    needed = {(sizing.asked.least_entries, sizing.asked.may_take_more) for sizing in found}
+    if asked.entries is not None and len(needed) == 1:
+        entries = with_noun(figure_in_words(asked.least_entries), "table entries")
+        own = found[0].asked.entries
+        why = f": those that it opens in {in_full(asked.kept)} s" if own == asked.opened and asked.kept else ""
+        each = f" (at least {in_full(own)} each{why})" if own != asked.connections else ""
+        yield f"{entries}{each}{' or more' * asked.may_take_more}"
+    if asked.new is not None:
+        yield f"{with_noun(figure_in_words(float(exact(asked.new) * asked.number)), 'new connections/s')}"
+
+
+def frames_in_words(frames: _Frames, asked: Subscribers) -> str:
+    """The frames/s of all subscribers together."""
+    return f"{with_noun(number(frames.each * asked.number), 'frames/s')} of {frames.in_words}"
+
+
+def limit_of_frames(sizing: Sizing) -> SubscriberLimit | None:
+    """The limit of frames; None = no result says it."""
+    return next((limit for limit in sizing.limits if limit.ended == "frames"), None)

@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING
 from natgauge.errors import UsageError
 from natgauge.ethernet import FRAME_OVERHEAD, LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
 from natgauge.figure_text import with_noun
-from natgauge.inputs.checks import spoken as spoken_name
-from natgauge.inputs.checks import wrong
-from natgauge.inputs.frame_sizes import SizeMix, parse_frame_sizes
+from natgauge.inputs.input import spoken as spoken_name
+from natgauge.inputs.input import wrong
+from natgauge.inputs.measuring_types import SizeMix, parse_frame_sizes
 from natgauge.inputs.question import MIXES, RANGES, FrameOptions, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
-from natgauge.setup.traffic import subscribers as sharing
-from natgauge.setup.traffic.addresses import AddressPlan
-from natgauge.setup.traffic.ranges import (
+from natgauge.setup.traffic import addresses as sharing
+from natgauge.setup.traffic.addresses import (
     LAST_PORT,
     LAST_VLAN,
     MOST_BESIDE_MTU,
+    AddressPlan,
     Range,
     octets_of_tags,
     parse_addresses,

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Results of a measurement: figures, their summary over repetitions, and notes."""
