@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every metric on a real gateway in both placements: it is answered, or refused for a reason that is known before.
 
-`make test` has each metric in one placement, `make soak` in the other one, too.
+`make test` has those without a known answer there, each in one placement; `make soak` has all, in both.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from tests.labs.known_answers.harder_rows import EVERY_ROW
+from tests.labs.known_answers.tiers import tier_of
 from tests.labs.rough import SLOW_RATES, decided, settings_of
 
 from natgauge.errors import BrokenError, UsageError
@@ -36,6 +38,8 @@ REFUSED: Mapping[tuple[str, Placement], str] = {
 UNANSWERED: Mapping[str, str] = {"system-recovery": "lost no frame, so there was nothing to recover from"}
 #: Metrics of loss and delay are those of a queue, which an isolated device has.
 QUEUED = {"back-to-back", "frame-loss", "latency", "pdv", "system-recovery", "throughput"}
+#: Metrics whose known answer `make test` finds.
+KNOWN = {row.metric.partition(",")[0] for row in EVERY_ROW if row.trial is None and tier_of(row) != "soak"}
 #: Choices of the traffic and of the device that only these metrics want.
 CELLS: Mapping[str, Mapping[str, Any]] = {
     "expiry": {"udp_timeout": 3},
@@ -58,9 +62,7 @@ def case(metric: str, placement: Placement) -> Any:
         marks.append(pytest.mark.skipif(few, reason="an isolated device needs a core of its own"))
     if (metric in QUEUED) != (placement == "isolated") and (metric, placement) not in REFUSED:
         marks.append(pytest.mark.soak)
-    # The kernel forgets expired connections in passing, and takes a minute for it.
-    # A table has to be filled many times; the known answers have one.
-    if metric in {"expiry", "table-capacity"}:
+    if metric in KNOWN and (metric, placement) not in REFUSED:
         marks.append(pytest.mark.soak)
     return pytest.param(metric, placement, marks=marks, id=f"{placement}-{metric}")
 

@@ -41,7 +41,10 @@ def test_a_command_that_sleeps_300_ms_is_300_ms_of_silence(tmp_path: Path) -> No
     assert any("operating system" in note.text for note in result.notes)
 
 
-@pytest.mark.parametrize("gateway", ["nftables-pair-nat44", *playable_of("conntrackd-pair-nat44")])
+@pytest.mark.parametrize(
+    "gateway",
+    [pytest.param("nftables-pair-nat44", marks=pytest.mark.soak), *playable_of("conntrackd-pair-nat44")],
+)
 def test_downloads_survive_a_failover_where_the_connections_are_synchronised(gateway: str, tmp_path: Path) -> None:
     result = reset(gateway, tmp_path, "failover", f"{IN_DEVICE} $NG_WORK/fail-over")
     surviving = result.figures["surviving_percent"].median

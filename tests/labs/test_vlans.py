@@ -74,10 +74,12 @@ def measured(gateway: Path, folder: Path, **options: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("inside", "outside", "more", "octets"),
     [
-        ("100", "", {}, {"initiator": 68, "responder": 64}),
+        pytest.param("100", "", {}, {"initiator": 68, "responder": 64}, marks=pytest.mark.soak),
         ("9.100", "200", {}, {"initiator": 72, "responder": 68}),
         ("100+", "", {"source_addresses": "10.0.0.2-10.0.0.33"}, {"initiator": 68, "responder": 64}),
-        ("9.4000", "200", {"frame_size": 1522}, {"initiator": 1522, "responder": 1518}),
+        pytest.param(
+            "9.4000", "200", {"frame_size": 1522}, {"initiator": 1522, "responder": 1518}, marks=pytest.mark.soak
+        ),
         ("7", "7", {"transport": "tcp"}, {"initiator": 92, "responder": 92}),
     ],
 )

@@ -36,7 +36,8 @@ COUNTED: Final = frozenset(
 REPEATED: Final = {
     "throughput": "the device of `throughput, roughly`, in a longer search",
     "throughput by mlrsearch": "the device of `throughput`; the other search is held against simulated devices",
-    "resolution rate": "the device of `resolution rate, roughly`, in a longer search",
+    "resolution rate": "test_resolution.py counts each query; `throughput, roughly` is searched so",
+    "resolution rate, roughly": "the row before, in a shorter search",
     "connection rate": "`validated connection rate, roughly` opens connections at a known rate",
     "validated connection rate": "the device of `validated connection rate, roughly`, in a longer search",
     "loss of every 40th frame of a router": "every 50th frame, in the other direction",
@@ -49,10 +50,11 @@ REPEATED: Final = {
     "inter packet delay variation": "the device of `inter packet delay variation, once`, three times",
     "burst into a queue": "another buffer than that of `burst into a bucket`",
     "recovery of a queue": "another overload than that of `recovery from a penalty`",
-    "table capacity": "the capacity of a device that tells its limit; `capacity of 6543` is told none",
+    "table capacity": "the capacity of a device that tells its limit; `table of a limit that nobody told` does not",
     "orders of enumeration": "more four tuples than in `orders of enumeration of fewer`",
     "capacity of 4 outside addresses with 64512 ports": "the same rules with fewer ports",
-    "capacity of 10000 behind a deep queue": "a slower device than that of 6543",
+    "capacity of 6543 behind a deep queue": "`table of a limit that nobody told` has such a limit, without a queue",
+    "capacity of 10000 behind a deep queue": "a slower device",
     "capacity of 25000 behind a deep queue": "a still slower device",
     "connection-rate behind a deep queue": "`validated connection rate, roughly` opens connections at a known rate",
     "validated-connection-rate behind a deep queue": "the queue of `connection-rate behind a deep queue`",
@@ -82,6 +84,7 @@ REPEATED: Final = {
 WITHOUT_ROW: Final = {
     "cost": "devices of known cost are calibrated by themselves: tests.labs.known_costs",
     "mixed-load": "the load of `subscribers of few frames`, in frames/s; test_every_metric.py measures it",
+    "resolution-rate": "the search of `throughput, roughly`; test_every_metric.py measures it",
     "pdv": "`inter packet delay variation, once` times the same device; test_every_metric.py measures it",
     "transaction-rate": "the search of `validated connection rate, roughly`; test_every_metric.py measures it",
 }
