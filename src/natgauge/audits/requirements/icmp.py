@@ -53,14 +53,14 @@ def _faults(examiner: Examiner) -> dict[ErrorKind, str]:
     found: dict[ErrorKind, str] = {}
     for kind in ERROR_KINDS:
         fault = _fault(examiner, kind)
-        if not fault and _may_be_short(examiner) and (fault := _fault(examiner, kind, is_short=True)):
+        if not fault and _is_ipv4_outside(examiner) and (fault := _fault(examiner, kind, is_short=True)):
             fault = f"that quotes {QUOTED_OCTETS} octets behind the IP header {fault}"
         if fault:
             found[kind] = fault
     return found
 
 
-def _may_be_short(examiner: Examiner) -> bool:
+def _is_ipv4_outside(examiner: Examiner) -> bool:
     return examiner.host(0, "responder").version == 4
 
 
@@ -90,7 +90,7 @@ def _fault(examiner: Examiner, kind: ErrorKind, *, is_short: bool = False) -> st
 def _examine_unreachable(examiner: Examiner) -> Finding:
     # Fragmentation Needed is type 3 code 4 of IPv4; IPv6 has Packet Too Big, a type of its own.
     kinds: tuple[ErrorKind, ...] = ("port unreachable", "host unreachable", "too big")
-    return _examine(examiner, *(kinds if examiner.host(0, "responder").version == 4 else kinds[:2]))
+    return _examine(examiner, *(kinds if _is_ipv4_outside(examiner) else kinds[:2]))
 
 
 @requires(
@@ -105,7 +105,7 @@ def _examine_outside(examiner: Examiner) -> Finding:
 def _examine(examiner: Examiner, *kinds: ErrorKind) -> Finding:
     faults = examiner.once(_faults)
     wrong = [f"{kind} {faults[kind]}" for kind in kinds if kind in faults]
-    quoted = "a whole one and its beginning" if _may_be_short(examiner) else "a whole one"
+    quoted = "a whole one and its beginning" if _is_ipv4_outside(examiner) else "a whole one"
     right = f"delivered with the inner packet as the host sent it, {quoted}: {', '.join(kinds)}"
     return not wrong, "; ".join(wrong) or right
 
@@ -200,7 +200,7 @@ def _with_broken(packet: Packet, place: int) -> Packet:
 
 
 def _refuse_ipv6(examiner: Examiner) -> None:
-    if examiner.host(0, "responder").version != 4:
+    if not _is_ipv4_outside(examiner):
         raise NotApplicableError("the outside uses IPv6, whose header has neither checksum nor options")
 
 
@@ -241,7 +241,7 @@ def _examine_segment(examiner: Examiner) -> Finding:
     "padding and ICMP extensions are no part of the quoted segment", (5508, "REQ-3d", "MUST", "udp"), flows=_FLOWS
 )
 def _examine_extensions(examiner: Examiner) -> Finding:
-    if examiner.host(0, "responder").version != 4:
+    if not _is_ipv4_outside(examiner):
         raise NotSeenError("not examined over IPv6")
 
     def extended(packet: Packet) -> Packet:

@@ -22,8 +22,6 @@ _HOST_UNREACHABLE: Final = {(3, 1), (1, 0)}
 _PROHIBITED: Final = {(3, 13), (1, 1)}
 #: Sessions of one mapping.
 _SESSIONS: Final = 2048
-#: Flows of the examination of sessions.
-SESSIONS: Final = Flows(_SESSIONS + 1, are_many=True)
 #: Declares what a carrier-grade NAT without room for another mapping has to do.
 _when_full: Final = partial(requires, flows=CROWD, profiles=CGN, strain=2)
 
@@ -84,10 +82,10 @@ def _examine_full(examiner: Examiner) -> Finding:
     if not _examine(examiner)[0]:
         raise NotApplicableError("the gateway does not give each inside host one outside address")
     seen = examiner.once(exhausted)
-    addresses = {end.address for end in seen.mapped.values()}
-    if len(addresses) == 1 and not _refused(examiner).is_full:
+    number = len(seen.addresses)
+    if number == 1 and not _refused(examiner).is_full:
         raise NotSeenError(f"{seen.words}; nothing shows that its outside address had no port left")
-    return len(addresses) == 1, f"{seen.words}; the flows of the one host had {len(addresses)} outside addresses"
+    return number == 1, f"{seen.words}; the flows of the one host had {number} outside addresses"
 
 
 def _refused(examiner: Examiner) -> Crowd:
@@ -156,7 +154,7 @@ def _answered(examiner: Examiner, wanted: set[tuple[int, int]]) -> Finding:
 @requires(
     "the state of a mapping and of a host can be limited",
     (6888, "REQ-5", "SHOULD", "udp"),
-    flows=SESSIONS,
+    flows=Flows(_SESSIONS + 1, are_many=True),
     profiles=CGN,
     strain=1,
 )

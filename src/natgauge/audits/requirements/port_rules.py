@@ -224,10 +224,6 @@ class _Full:
         """How many hosts of the others got a block."""
         return len(self.given)
 
-    @property
-    def hosts(self) -> tuple[Address, ...]:
-        return tuple(flow.inside.address for flow in self.flows)
-
 
 def _fill(examiner: Examiner) -> _Full:
     """Open a flow of more hosts than there are blocks."""
@@ -274,8 +270,8 @@ def _examine_full_pool(examiner: Examiner) -> Finding:
 def _more_of(examiner: Examiner, full: _Full) -> int:
     """Open another flow of each host that has a block; how many opened one."""
     remote = examiner.remote()
-    opened, _ = open_all(examiner, [(Endpoint(host, examiner.endpoint().port), remote) for host in full.hosts])
-    return len(opened)
+    ends = [Endpoint(flow.inside.address, examiner.endpoint().port) for flow in full.flows]
+    return len(open_all(examiner, [(end, remote) for end in ends])[0])
 
 
 @_of_blocks(
