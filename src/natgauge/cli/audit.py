@@ -16,6 +16,7 @@ from natgauge.cli.parameters import GATEWAY, gateway_option, grouped, json_optio
 from natgauge.cli.say import COLOURS, document, epilog, say, wrapped
 from natgauge.errors import UsageError
 from natgauge.inputs.input import inputs_of
+from natgauge.tables import columns
 
 if TYPE_CHECKING:
     from natgauge.audits.audit import Audited
@@ -62,7 +63,6 @@ def command(gateway: str, against: str | None, results: Path, as_json: bool, **c
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.reports.audit import text
     from natgauge.stored.find_results import audits_apart
-    from natgauge.tables import columns
 
     stored = None if against is None else _other(gateway, against, choices)
     with ProgressDisplay(stage_seconds=_STAGE_SECONDS) as display:

@@ -20,13 +20,13 @@ from natgauge.cli.several_machines import access_options, warn
 from natgauge.errors import FaultError, NatgaugeError, UsageError
 from natgauge.figure_text import duration
 
-#: Exit statuses of errors.
-_ERRORS: Final = (2, 3, 4)
-
 if TYPE_CHECKING:
     from natgauge.campaigns.campaign import RunOrder
     from natgauge.campaigns.state import CampaignStatus
     from natgauge.records.measurement import Result
+
+#: Exit statuses of errors.
+_ERRORS: Final = (2, 3, 4)
 
 
 @cloup.command("run", short_help="Run or resume a campaign.")

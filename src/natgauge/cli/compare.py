@@ -17,6 +17,7 @@ from natgauge.comparisons.request import OF_ALL, CompareOptions
 from natgauge.errors import UsageError
 from natgauge.inputs.input import inputs_of
 from natgauge.setup.cell import inputs_of_part
+from natgauge.tables import columns
 
 if TYPE_CHECKING:
     from natgauge.cli.progress import ProgressDisplay
@@ -85,8 +86,7 @@ def _show_intervals(display: ProgressDisplay, seconds: float, rounds: int, estim
     display.interim(
         "\n".join(
             f"{seconds:.0f} s, {rounds} rounds: {estimate.quantity} of {estimate.gateway}: "
-            f"{change(estimate, estimate.ratio)} "
-            f"({interval(estimate)})"
+            f"{change(estimate, estimate.ratio)} ({interval(estimate)})"
             for estimate in estimates
             if estimate.ratio is not None and estimate.low is not None and estimate.high is not None
         )
@@ -95,7 +95,6 @@ def _show_intervals(display: ProgressDisplay, seconds: float, rounds: int, estim
 
 def _show(record: ComparisonRecord, *, form: str, verbose: bool, as_json: bool) -> None:
     from natgauge.reports import comparison
-    from natgauge.tables import columns
 
     if as_json:
         document(record.document())

@@ -10,6 +10,7 @@ import cloup
 
 from natgauge.cli.parameters import SHARE
 from natgauge.cli.say import document, epilog, say
+from natgauge.tables import columns
 
 
 @cloup.command(
@@ -71,7 +72,5 @@ def command(
     if as_json:
         document(difference.document(found))
     else:
-        from natgauge.tables import columns
-
         say(difference.text(found, columns()))
     context.exit(found.exit_status)

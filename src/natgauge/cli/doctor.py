@@ -41,13 +41,12 @@ def command(context: click.Context, *, gateways: tuple[str, ...], verbose: bool,
     else:
         say(_answer(findings))
         # What a single gateway lacks takes nothing from the others: its line is not among the first that are read.
-        named = bool(gateways)
         say_findings(
-            each for each in findings if verbose or not (each.state == "ok" or (_is_of_one(each) and not named))
+            each for each in findings if verbose or not (each.state == "ok" or (_is_of_one(each) and not gateways))
         )
         if ready := _ready(findings):
             say(wrapped(f"Ready here: {', '.join(ready)}."))
-        if lacking := [] if verbose or named else _ready(findings, "missing"):
+        if lacking := [] if verbose or gateways else _ready(findings, "missing"):
             say(wrapped(f"Lacking something: {', '.join(lacking)} (natgauge doctor -v says what)."))
         if not verbose and (more := sum(finding.state == "ok" for finding in findings)):
             say(f"In order: {more} of {len(findings)} checks (natgauge doctor -v).")

@@ -21,6 +21,7 @@ from natgauge.labs import kinds
 from natgauge.metrics.metric import THRESHOLDS
 from natgauge.procedures.kit.procedure import with_profile
 from natgauge.setup.cell import inputs_of_part, place_inputs
+from natgauge.tables import columns
 
 if TYPE_CHECKING:
     from natgauge.procedures.kit.procedure import Procedure
@@ -177,7 +178,6 @@ def show(result: Result, *, verbose: bool = False, as_json: bool = False) -> Non
         document(result.document())
         return
     from natgauge.reports.text import verdict
-    from natgauge.tables import columns
 
     text = verdict(result, brief=not verbose, width=columns())
     say(wrapped(f"{text}\n  Evidence: {result.folder}"))

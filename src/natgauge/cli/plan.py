@@ -55,13 +55,8 @@ connections = [{connections}]
 _CONNECTIONS: Final = {(False,): "10_000, 60_000", (True,): "40_000, 60_000", (False, True): "120_000, 240_000"}
 _MEASURE: Final = '[[measure]]\nmetric = "{metric}"\n'
 
-
-_MOST_CORES: Final = 1024
 _cores_option = click.option(
-    "--cores",
-    type=WholeRange(1, _MOST_CORES),
-    metavar="N",
-    help="Check the plan for a machine with N cores.",
+    "--cores", type=WholeRange(1, 1024), metavar="N", help="Check the plan for a machine with N cores."
 )
 
 
@@ -131,12 +126,7 @@ def show(plan: Path, cores: int | None) -> int:
 
 @command.command("new")
 @click.option(
-    "--gateway",
-    "gateways",
-    multiple=True,
-    type=GATEWAY,
-    metavar="NAME",
-    help="A gateway to measure; repeatable.",
+    "--gateway", "gateways", multiple=True, type=GATEWAY, metavar="NAME", help="A gateway to measure; repeatable."
 )
 @click.option("--metric", "metrics", multiple=True, type=METRIC, metavar="NAME", help="A metric; repeatable.")
 def new(gateways: Sequence[str], metrics: Sequence[str]) -> None:

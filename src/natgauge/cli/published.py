@@ -142,7 +142,6 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool, nee
 
 
 def _refuse(names: tuple[str, ...], *, check: bool, as_plan: bool, as_json: bool, only_with: str, many: bool) -> None:
-
     if not as_plan:
         raise UsageError(f"published: {only_with}: is an option of a plan; add --plan")
     if check or as_json:

@@ -14,6 +14,7 @@ from natgauge.cli.parameters import ValueType, WholeRange
 from natgauge.cli.say import document, epilog, say, say_copies
 from natgauge.errors import UsageError
 from natgauge.inputs.input import Number
+from natgauge.tables import columns
 
 if TYPE_CHECKING:
     from natgauge.analysis.sizing import Subscribers
@@ -88,9 +89,7 @@ def command(
     """
     from natgauge.analysis.sizing import Subscribers, takes_addresses
     from natgauge.reports.sizing import answer, words
-    from natgauge.reports.sizing import answer as documents
     from natgauge.stored import find_results
-    from natgauge.tables import columns
 
     asked = Subscribers(
         subscribers, connections_each, new_each, mbit_each, mean_frame, outside_addresses, device_timeout
@@ -113,7 +112,7 @@ def command(
     if html is not None:
         _write(collected, html, answer.answer_of(found))
     if as_json:
-        document(documents.document(found, asked, results))
+        document(answer.document(found, asked, results))
     elif not is_page:
         say(answer.text(found, asked, results, columns()))
     context.exit(answer.exit_status(found, subscribers))

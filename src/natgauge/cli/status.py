@@ -15,6 +15,7 @@ from natgauge.figure_text import at_least, at_most, duration, number, with_noun
 from natgauge.file_access import is_there
 from natgauge.interval_text import readings, readings_of, resolved
 from natgauge.records.store import SUMMARY
+from natgauge.tables import aligned, columns
 from natgauge.words import listed
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ def command(folders: tuple[Path, ...], as_json: bool) -> None:
 
 def lines(campaign_status: CampaignStatus) -> list[str]:
     """The status of a campaign, in words."""
-    from natgauge.tables import aligned, columns
-
     done = sum(measurement.done for measurement in campaign_status.measurements)
     left = sum(measurement.left for measurement in campaign_status.measurements)
     cells = len({measurement.cell for measurement in campaign_status.measurements})
