@@ -24,7 +24,7 @@ from natgauge.audits.kit.timers import TIMERS, crowded, expected, few_idle_times
 from natgauge.audits.request import audit_request, conditions
 from natgauge.audits.requirements import Requirement, in_order, requirements, unknown
 from natgauge.errors import BrokenError, UsageError
-from natgauge.figure_text import in_percent
+from natgauge.figure_text import in_percent, with_noun
 from natgauge.gateways.limits import DeviceDemand, choose
 from natgauge.gateways.recipe import Recipe, as_played, digest
 from natgauge.host import machine
@@ -356,8 +356,8 @@ def examine(
         verdict, measured = _judged(examiner, one)
         frames = examiner.evidence()
         if damaged := sum(frame.damaged for frame in frames):
-            came = "frame came" if damaged == 1 else "frames came"
-            measured += f"; {damaged} {came} with a wrong checksum, so no host takes them"
+            came = with_noun(damaged, "frames came", "frame came")
+            measured += f"; {came} with a wrong checksum, so no host takes them"
         file = keep(f"{one.key}-{transport}", frames)
         yield AuditedRequirement(
             rfc=one.rfc,

@@ -146,7 +146,6 @@ def _can_go_on(error: BaseException) -> bool:
 
 
 def _done(order: RunOrder) -> str:
-    """How much of a campaign is done."""
     from natgauge.campaigns.state import status
 
     every = status(order.folder).measurements

@@ -43,17 +43,9 @@ from natgauge.tables import columns
     help="Changes up to this share, such as 5%, count as no difference; results of separate runs need a margin.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-@click.pass_context
 def command(
-    context: click.Context,
-    *,
-    first: Path,
-    second: Path,
-    about: tuple[str, ...],
-    across: tuple[str, ...],
-    margin: float,
-    as_json: bool,
-) -> None:
+    *, first: Path, second: Path, about: tuple[str, ...], across: tuple[str, ...], margin: float, as_json: bool
+) -> int:
     """Compare run B with run A: for each metric, the ratio of B's median to A's and its 95 % confidence interval.
 
     A and B are results folders, folders that contain several, or campaigns. Results with different parameters are not
@@ -73,4 +65,4 @@ def command(
         document(difference.document(found))
     else:
         say(difference.text(found, columns()))
-    context.exit(found.exit_status)
+    return found.exit_status

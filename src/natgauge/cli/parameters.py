@@ -110,6 +110,7 @@ class WholeRange(click.IntRange):
 GATEWAY: Final = Names("natgauge.gateways.recipe:available", paths=True)
 METRIC: Final = Names("natgauge.procedures:procedures")
 LAB: Final = Names(_labs)
+_KIND: Final = Names("natgauge.labs.kinds:kinds")
 PUBLISHED: Final = Names("natgauge.published.model:names")
 AGAINST: Final = Names(_against)
 
@@ -148,14 +149,9 @@ class ValueType(click.ParamType[Any]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The words that fit, or the names that are known."""
-        if self._of.names == "labs":
-            return LAB.shell_complete(ctx, param, incomplete)
-        words = self._of.words
-        if self._of.names == "kinds":
-            from natgauge.labs.kinds import kinds
-
-            words = tuple(kinds())
-        return _known_names(lambda: words, incomplete)
+        if self._of.names is not None:
+            return {"labs": LAB, "kinds": _KIND}[self._of.names].shell_complete(ctx, param, incomplete)
+        return _known_names(lambda: self._of.words, incomplete)
 
 
 CORES: Final = ValueType(measuring_types.CoreList())

@@ -109,15 +109,11 @@ def show(plan: Path, cores: int | None) -> int:
         return complain(error)
     for cell, estimated in cells:
         say(f"{cell.name}: about {with_noun(estimated.trials, 'trials')}, {estimated.likely}")
-        for measurement in cell.measurements:
-            times = (
-                f"up to {measurement.most_repetitions}"
-                if isinstance(measurement.repeat, str)
-                else str(measurement.repeat)
-            )
-            placement = measurement.planned.settings.placement
-            settings = ", ".join(f"{name} {value}" for name, value in measurement.settings.items() if name != "repeat")
-            say(f"  {measurement.name} x {times}, {placement}{f': {settings}' if settings else ''}")
+        for each in cell.measurements:
+            times = f"up to {each.most_repetitions}" if isinstance(each.repeat, str) else str(each.repeat)
+            settings = ", ".join(f"{name} {value}" for name, value in each.settings.items() if name != "repeat")
+            placement = each.planned.settings.placement
+            say(f"  {each.name} x {times}, {placement}{f': {settings}' if settings else ''}")
         for doubt in estimated.foreseen:
             if doubt.word == NO_RESULT:
                 say(f"  {doubt.measurement}: {doubt.text}")

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge report`: tables, a page and data frames from stored results.
-
-With `--history`: ratios of stored comparisons over commits or dates.
-"""
+"""`natgauge report`: tables, a page and data frames from stored results; ratios over commits with `--history`."""
 
 from __future__ import annotations
 
@@ -460,17 +457,12 @@ def _compared(collected: StoredResults, form: str, own: OwnWords) -> str:
     if form == "csv":
         return comparison.csv_table(collected.records)
     is_text = form == "text"
-    return "\n\n".join(
-        _answered(
-            form,
-            comparison.sentences(one.record),
-            comparison.sheet(one.record, short=is_text, by_frame=is_text),
-            of,
-            own,
-        )
-        for one in collected.comparisons
-        for of in [replace(collected, stored=(), comparisons=(one,), audits=())]
-    )
+    tables = []
+    for one in collected.comparisons:
+        sheet = comparison.sheet(one.record, short=is_text, by_frame=is_text)
+        of = replace(collected, stored=(), comparisons=(one,), audits=())
+        tables.append(_answered(form, comparison.sentences(one.record), sheet, of, own))
+    return "\n\n".join(tables)
 
 
 def _audited(collected: StoredResults, form: str, own: OwnWords) -> str:

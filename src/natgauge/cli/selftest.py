@@ -76,11 +76,7 @@ def _print_figures(figures: CableFigures) -> None:
 
 def _summarize(test: SelfTest) -> None:
     lost = sum(figures.lost_at_90_percent for figures in test.cable)
-    verdict = (
-        "no frame was lost at 90 %"
-        if lost == 0
-        else f"{with_noun(f'{lost:,}', 'frames were', 'frame was')} lost at 90 %"
-    )
+    frames = with_noun(f"{lost:,}", "frames were", "frame was") if lost else "no frame was"
     cpus = ", ".join(map(str, test.sender_cpus))
-    say(f"Sent from CPU {cpus}; clock source {test.clock_source}; {verdict} of the highest rates.")
+    say(f"Sent from CPU {cpus}; clock source {test.clock_source}; {frames} lost at 90 % of the highest rates.")
     say("The redirect floor is a program that only redirects to one that only drops: what any frame takes.")

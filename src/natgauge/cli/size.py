@@ -65,9 +65,7 @@ _MOST: Final = 1e9
     help="Write the page of natgauge report --html, too, which begins with this answer; - prints the page alone.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-@click.pass_context
 def command(
-    context: click.Context,
     *,
     folders: tuple[Path, ...],
     subscribers: int,
@@ -79,7 +77,7 @@ def command(
     device_timeout: float | None,
     html: Path | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Print which gateways carry the subscribers, what ends them first, how many cores all need, and what to change.
 
     RESULT is a results folder, a folder with several of them, or a campaign's: connection-rate for new connections,
@@ -115,7 +113,7 @@ def command(
         document(answer.document(found, asked, results))
     elif not is_page:
         say(answer.text(found, asked, results, columns()))
-    context.exit(answer.exit_status(found, subscribers))
+    return answer.exit_status(found, subscribers)
 
 
 def _refuse(asked: Subscribers) -> None:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an examination does with a gateway: open flows, send along them, try to enter, compete, and see what arrives.
-
-An audit's observations are values that several verdicts share, the frames that decide a verdict, or why none can.
-"""
+"""What an examination does with a gateway: open flows, send along them, try to enter, compete, and see what arrives."""
 
 from __future__ import annotations
 

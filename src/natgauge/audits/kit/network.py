@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two ports of the tester in an audit: send packets, wait for them, answer ARP and NDP, keep every frame.
 
-Frames have sentences, and those that decided a verdict are written as a capture.
-
-The ports of a lab are packet sockets, two for each port. A filter in the kernel gives the first socket what an audit
-reads. The second one has the opposite filter and is never read: the kernel counts for it the frames that it gets and
-has no room for.
+Frames that decided a verdict have sentences, and become a capture. The ports of a lab are packet sockets, two for each
+port. A filter in the kernel gives the first socket what an audit reads. The second one has the opposite filter and is
+never read: the kernel counts for it the frames that it gets and has no room for.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _compared(examiner: Examiner, *transports: Transport) -> Finding:
 
 
 @requires(_TEXT, (4787, "REQ-2", "SHOULD", "udp"), (7857, "4-paired", "SHOULD", "tcp"), flows=Flows(_FLOWS))
-def _examine(examiner: Examiner) -> Finding:
+def _examine_pooling(examiner: Examiner) -> Finding:
     return _compared(examiner, examiner.transport)
 
 
@@ -79,7 +79,7 @@ def _examine_all(examiner: Examiner) -> Finding:
     "a host whose address has no port left gets no second address", (7857, "4", "SHOULD", "udp"), flows=CROWD, strain=2
 )
 def _examine_full(examiner: Examiner) -> Finding:
-    if not _examine(examiner)[0]:
+    if not _examine_pooling(examiner)[0]:
         raise NotApplicableError("the gateway does not give each inside host one outside address")
     seen = examiner.once(exhausted)
     number = len(seen.addresses)

@@ -76,7 +76,6 @@ def _taken(examiner: Examiner) -> list[tuple[int, int]]:
 
 @requires("even ports stay even, odd ports odd", (4787, "REQ-4", "SHOULD", "udp"), flows=_FREE_AND_TAKEN)
 def _examine_parity(examiner: Examiner) -> Finding:
-    """Look at ports that are free, and at ports that another inside host uses."""
     words = list[str]()
     for function, when in ((_free, ""), (_taken, " while another host used the same port")):
         pairs = examiner.once(function)
