@@ -108,7 +108,8 @@ def audit(
     store = Store.create(Path(results), "audit", setup.recipe.name)
     began = time.monotonic()
     with store.evidence(), setup:
-        teams = TEAM if setup.address_plan.port_sets else hosts_for(chosen)
+        flows = (one.flows for one in chosen for _ in one.transports)
+        teams = TEAM if setup.address_plan.port_sets else hosts_needed(flows)
         blocks = _blocks(setup)
         number = teams if blocks is None else min(blocks.hosts_for(teams), _MOST_HOSTS)
         sides = _sides(setup, number)
@@ -274,11 +275,6 @@ def _narrowing(setup: Setup) -> Callable[[int], AbstractContextManager[None]] | 
 def _blocks(setup: Setup) -> HostBlocks | None:
     sizes, pool = setup.recipe.limits.port_blocks, setup.address_plan.pool
     return None if sizes is None or pool is None else HostBlocks(sizes, setup.address_plan.inside.tester, pool)
-
-
-def hosts_for(chosen: Iterable[Requirement]) -> int:
-    """Return the number of inside hosts for examinations of these requirements."""
-    return hosts_needed(one.flows for one in chosen for _ in one.transports)
 
 
 def _sides(setup: Setup, inside_hosts: int) -> dict[Side, AuditSide]:

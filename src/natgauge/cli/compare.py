@@ -21,7 +21,7 @@ from natgauge.tables import columns
 
 if TYPE_CHECKING:
     from natgauge.cli.progress import ProgressDisplay
-    from natgauge.records.comparison import ComparisonRecord, RatioEstimate
+    from natgauge.records.comparison import RatioEstimate
 
 
 _FORMAT = cloup.Option(
@@ -70,13 +70,19 @@ def command(gateways: tuple[str, ...], results: Path, form: str, verbose: bool, 
     """
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.comparisons.compare import compare
+    from natgauge.reports import comparison
 
     if as_json and form != "text":
         raise UsageError(f"compare: --json prints JSON, not {form}; leave out one of --json and --format")
     with ProgressDisplay(verbose=verbose) as display:
         on_interim = partial(_show_intervals, display)
         compared = compare(*gateways, results=results, observe=display, on_interim=on_interim, **choices)
-    _show(compared.result, form=form, verbose=verbose, as_json=as_json)
+    if as_json:
+        document(compared.result.document())
+    elif form == "markdown":
+        say(comparison.comment(compared.result))
+    else:
+        say(wrapped(comparison.text(compared.result, brief=not verbose, width=columns())))
     return compared.exit_status
 
 
@@ -91,13 +97,3 @@ def _show_intervals(display: ProgressDisplay, seconds: float, rounds: int, estim
             if estimate.ratio is not None and estimate.low is not None and estimate.high is not None
         )
     )
-
-
-def _show(record: ComparisonRecord, *, form: str, verbose: bool, as_json: bool) -> None:
-    from natgauge.reports import comparison
-
-    if as_json:
-        document(record.document())
-    else:
-        text = wrapped(comparison.text(record, brief=not verbose, width=columns()))
-        say(comparison.comment(record) if form == "markdown" else text)

@@ -14,6 +14,7 @@ from natgauge.cli.parameters import GATEWAY, METRIC, Commands, WholeRange
 from natgauge.cli.say import say
 from natgauge.figure_text import given, in_percent, with_noun
 from natgauge.figure_text import number as written
+from natgauge.host.capabilities import available_octets
 from natgauge.host.machine import as_if
 from natgauge.words import enumerated, listed
 
@@ -156,7 +157,6 @@ def _cells(plan: Path) -> Sequence[PlannedCell]:
 def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *, here: bool) -> list[str]:
     from natgauge.analysis.contrast import least_repetitions
     from natgauge.campaigns.estimate import ASSUMED_CONNECTIONS, ASSUMED_FRAMES
-    from natgauge.host.capabilities import available_octets
     from natgauge.statistics.summary import CONFIDENCE
 
     available = available_octets() if here else None

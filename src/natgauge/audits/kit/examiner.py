@@ -525,10 +525,10 @@ def rival_of(
             flow = examiner.open(Endpoint(host, own.port), remote, transport)
         except UntranslatedError:
             # It took no time.
-            examiner.inside.is_refused(host)
+            examiner.inside.note_refusal(host)
             continue
         except NotSeenError as error:
-            examiner.inside.is_refused(host)
+            examiner.inside.note_refusal(host)
             refusals.append(error)
             if len(refusals) < _MOST_REFUSED:
                 continue

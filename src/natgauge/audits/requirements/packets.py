@@ -54,9 +54,8 @@ def _examine_fragments(examiner: Examiner) -> Finding:
 @requires("lone fragments do not stop others", (4787, "REQ-14a", "MUST", "udp"), flows=Flows(3))
 def _examine_lone_fragments(examiner: Examiner) -> Finding:
     # Lone fragments of an examination before can be there still, so what was delivered once is enough.
-    if not (
-        examiner.fragments_entered or examiner.once(_orders)[f"{_DATA_OCTETS} octets from outside, in order"].packets
-    ):
+    order = f"{_DATA_OCTETS} octets from outside, in order"
+    if not (examiner.fragments_entered or examiner.once(_orders)[order].packets):
         raise NotSeenError("the gateway delivers no fragments from outside at all")
     flow = examiner.flow()
     packet = flow.datagram(bytes(_DATA_OCTETS), up=False)

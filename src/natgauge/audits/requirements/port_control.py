@@ -96,7 +96,7 @@ def _ask(examiner: Examiner, inside: Endpoint, lifetime: int, nonce: bytes, clie
 
 def _octets(address: Address) -> bytes:
     """Return an address as PCP writes it, IPv4 as ::ffff:0:0/96 (RFC 6887 section 5)."""
-    return address.packed.rjust(16, b"\0") if address.version == 6 else bytes(10) + b"\xff\xff" + address.packed
+    return address.packed if address.version == 6 else bytes(10) + b"\xff\xff" + address.packed
 
 
 def _address(octets: bytes) -> Address:
