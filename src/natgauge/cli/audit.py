@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import cloup
 
-from natgauge.audits.request import AuditOptions, device_inputs, lab_inputs, traffic_inputs
+from natgauge.audits.request import AuditOptions, audit_request, conditions, device_inputs, lab_inputs, traffic_inputs
 from natgauge.cli.measure import of_labs
 from natgauge.cli.parameters import GATEWAY, gateway_option, grouped, json_option, option, results_option
 from natgauge.cli.say import COLOURS, document, epilog, say, wrapped
@@ -97,7 +97,6 @@ def _other(gateway: str, against: str, choices: Mapping[str, Any]) -> StoredAudi
     """
     from natgauge.analysis.run_changes import unlike
     from natgauge.audits.audit import refuse
-    from natgauge.audits.request import audit_request, conditions
     from natgauge.gateways.recipe import FILE_IN_FOLDER, available, load
     from natgauge.records.audit import conditions_of
     from natgauge.stored import find_results
