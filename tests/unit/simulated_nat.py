@@ -21,9 +21,8 @@ from typing import Literal
 
 from tests.unit.simulated_nat64 import INSIDE, INSIDE6, PREFIX, Nat64
 
-from natgauge.audits import audit
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.hosts import HostBlocks
+from natgauge.audits.kit.hosts import HostBlocks, hosts_needed
 from natgauge.audits.kit.network import ArrivedFrame, AuditSide, Missed, Network
 from natgauge.audits.kit.packets import (
     ACK,
@@ -947,7 +946,8 @@ def examiner_of(
     transport: Transport = "udp",
 ) -> Examiner:
     """Return an examiner of a NAT with this behaviour; without `inside_hosts`, as many as an audit has."""
-    teams = audit.hosts_for(requirements()) if inside_hosts is None else inside_hosts
+    needed = hosts_needed(one.flows for one in requirements() for _ in one.transports)
+    teams = needed if inside_hosts is None else inside_hosts
     blocks = None
     if behaviour.blocks is not None:
         blocks = HostBlocks(behaviour.blocks, INSIDE + 1, Addresses(OUTSIDE, OUTSIDE))

@@ -16,10 +16,10 @@ from natgauge.audits.kit.packets import (
     Packet,
     checksum,
     checksummed,
-    embedded,
     make_error,
     read_packet,
 )
+from natgauge.embedding import embedded
 from natgauge.words import Address
 
 PREFIX: Final = IPv6Network("64:ff9b::/96")
@@ -113,7 +113,7 @@ def _address4(address: Address) -> IPv4Address:
 
 def _address6(address: Address) -> Address:
     number = int(address) - int(INSIDE)
-    return INSIDE6 + number if 0 <= number < _HOSTS else embedded(PREFIX, address)
+    return INSIDE6 + number if 0 <= number < _HOSTS else embedded(PREFIX, IPv4Address(int(address)))
 
 
 def _echo_type(payload: bytes, version: int) -> bytes:

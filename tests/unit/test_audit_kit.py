@@ -394,9 +394,9 @@ def test_rivals_are_those_with_the_address_then_those_with_none_known_and_last_t
     inside.opens(FIRST, POOL[0])
     inside.opens(SECOND, POOL[1])
     inside.opens(fourth, POOL[0])
-    inside.is_refused(fourth)
+    inside.note_refusal(fourth)
     inside.opens(fifth, POOL[0])
-    inside.is_refused(sixth)
+    inside.note_refusal(sixth)
     # The sixth host was refused, and never had a flow.
     assert inside.rivals(FIRST, POOL[0]) == (fifth, THIRD, SECOND, fourth)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -20,12 +20,11 @@ from natgauge.audits.kit.classes import filtering, hairpinning, mapping, ports
 from natgauge.audits.kit.examiner import Examiner, NotApplicableError, NotSeenError
 from natgauge.audits.kit.hosts import TEAM, HostBlocks, hosts_needed
 from natgauge.audits.kit.network import AuditSide, CapturedFrame, Network, PacketSockets, pcapng
-from natgauge.audits.kit.packets import TRANSPORTS
 from natgauge.audits.kit.timers import TIMERS, crowded, expected, few_idle_times, plan, watch, watch_few
 from natgauge.audits.request import audit_request, conditions
 from natgauge.audits.requirements import Requirement, in_order, requirements, unknown
 from natgauge.errors import BrokenError, UsageError
-from natgauge.figure_text import in_percent
+from natgauge.figure_text import in_percent, with_noun
 from natgauge.gateways.limits import DeviceDemand, choose
 from natgauge.gateways.recipe import Recipe, as_played, digest
 from natgauge.host import machine
@@ -40,166 +39,11 @@ if TYPE_CHECKING:
     from natgauge.keywords import AuditKeywords
 
 
-def reachable(examiner: Examiner) -> bool:
-    """Open a flow, or another one if the first is refused."""
-    with suppress(NotSeenError):
-        examiner.open(examiner.endpoint(), examiner.remote(again=True))
-        return True
-    examiner.open(examiner.endpoint(), examiner.remote(again=True))
-    return True
-
-
-def forwards(examiner: Examiner, transport: Transport) -> bool:
-    """Whether the gateway forwards a transport."""
-    examiner.begin(transport)
-    try:
-        return examiner.once(reachable)
-    except NotSeenError:
-        return False
-
-
-def examine(
-    examiner: Examiner,
-    requirements: Iterable[Requirement],
-    *,
-    keep: Callable[[str, tuple[CapturedFrame, ...]], str | None] = lambda _name, _frames: None,
-    declares: Mapping[str, bool] = MappingProxyType({}),
-    notify: Callable[[str], None] = lambda _: None,
-) -> Iterator[AuditedRequirement]:
-    """Examine a gateway for each requirement and transport.
-
-    Args:
-        keep: stores the frames that decided a verdict under a name, and returns their file.
-    """
-    ordered = [(one, each) for one in sorted(requirements, key=lambda one: one.strain) for each in one.transports]
-    for number, (one, transport) in enumerate(ordered, start=1):
-        notify(f"examination {number} of {len(ordered)}: {one.key} ({transport}): {one.text}")
-        examiner.begin(transport)
-        verdict, measured = _judged(examiner, one)
-        frames = examiner.evidence()
-        if damaged := sum(frame.damaged for frame in frames):
-            came = "frame came" if damaged == 1 else "frames came"
-            measured += f"; {damaged} {came} with a wrong checksum, so no host takes them"
-        file = keep(f"{one.key}-{transport}", frames)
-        yield AuditedRequirement(
-            rfc=one.rfc,
-            requirement=one.name,
-            level=one.level,
-            text=one.text,
-            transport=transport,
-            verdict=verdict,
-            measured=measured,
-            declared=declares.get(one.key),
-            evidence=AuditEvidence(file=file, frames=tuple(frame.sentence for frame in frames)),
-        )
-
-
-def _judged(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict, str]:
-    """Return the verdict and what was measured.
-
-    Earlier examinations may have used up the flows that the gateway allows a host. That must not decide. So other hosts
-    go on where these have fewer flows left than are needed, as far as that is known. And a requirement that was not met
-    is examined once more with other hosts if the gateway refuses further flows of these.
-    """
-    if examiner.inside.lack(requirement.flows):
-        examiner.relieve(examiner.transport)
-    first = examiner.mark
-    verdict, measured = _of_these_hosts(examiner, requirement)
-    if requirement.strain or verdict not in ("fails", "not seen") or not _is_refused_more(examiner, first):
-        return verdict, measured
-    examiner.begin(examiner.transport)
-    return _of_these_hosts(examiner, requirement)
-
-
-def _is_refused_more(examiner: Examiner, since: int) -> bool:
-    """Go on with other inside hosts if these were examined after `since` frames and open no more flows; whether so."""
-    transport = examiner.transport
-    if examiner.mark == since or not examiner.inside.has_next(transport, for_many=False):
-        return False
-    if (transport in examiner.forwarded and examiner.serves(transport)) or not examiner.relieve(transport):
-        return False
-    examiner.forget(since)
-    return True
-
-
-def _of_these_hosts(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict, str]:
-    """Return the verdict and what was measured with the inside hosts that examinations use now.
-
-    A gateway that refuses flows at random, or a host that loses a frame, must not decide. So "fails" and "not seen" are
-    verdicts only if they come twice, and a requirement that failed once and was met once is not seen.
-    """
-    if requirement.needs_forwarding:
-        try:
-            examiner.once(reachable)
-        except NotSeenError as error:
-            return "not seen", str(error)
-    seen: dict[AuditVerdict, str] = {}
-    first = examiner.mark
-    while True:
-        verdict, measured = _examined(examiner, requirement)
-        if requirement.strain or verdict in seen:
-            return verdict, seen.get(verdict, measured)
-        if verdict not in ("fails", "not seen"):
-            if "fails" in seen:
-                return "not seen", f"failed once: {seen['fails']}; not failed when examined again: {measured}"
-            return verdict, measured
-        seen[verdict] = measured
-        examiner.forget(first)
-
-
-def _examined(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict, str]:
-    try:
-        met, measured = examiner.undisturbed(lambda: requirement.examine(examiner))
-    except NotSeenError as error:
-        return "not seen", str(error)
-    except NotApplicableError as error:
-        return "not applicable", str(error)
-    return "meets" if met else "fails", measured
-
-
-def other_traffic_doubt(examiner: Examiner) -> Iterator[Note]:
-    """Yield the doubt about other traffic, if it kept the examiner from verdicts."""
-    if not examiner.floods:
-        return
-    load = examiner.network.load()
-    own = min(load.arrived, load.sent)
-    text = (
-        f"it kept {examiner.floods} observations from a result: {load.arrived:,} frames arrived at the "
-        f"tester's ports while the audit sent {load.sent:,}, so at least {in_percent(1 - own / load.arrived)} were "
-        "not its "
-        f"own; {load.dropped:,} were lost before the audit saw them"
-    )
-    yield Note("other traffic", text, examiner.floods, float(load.arrived), "answer")
-
-
-def classes(examiner: Examiner) -> dict[Transport, BehaviourClasses]:
-    """Return the classes by transport."""
-    found: dict[Transport, BehaviourClasses] = {}
-    for transport in TRANSPORTS:
-        examiner.begin(transport)
-        found[transport] = BehaviourClasses(
-            mapping=_class(examiner, mapping),
-            filtering=_class(examiner, filtering),
-            ports=_class(examiner, ports),
-            hairpinning=None if transport == "icmp" else _class(examiner, hairpinning),
-        )
-    return found
-
-
-def _class(examiner: Examiner, function: Callable[[Examiner], Any]) -> str | None:
-    since = examiner.mark
-    try:
-        examiner.once(reachable)
-        seen = examiner.once(function)
-    except NotSeenError:
-        return _class(examiner, function) if _is_refused_more(examiner, since) else None
-    return seen if isinstance(seen, str) else seen.kind
-
-
+_TRANSPORTS: Final[tuple[Transport, ...]] = ("udp", "tcp", "icmp")
 #: Exit status of an audit whose gateway fails a requirement of `fail_on`.
-FAILED: Final = 12
+_FAILED: Final = 12
 #: Exit status of an audit that saw nothing: the gateway does not forward, say, so it did not pass either.
-UNSEEN: Final = 5
+_UNSEEN: Final = 5
 #: Addresses of the tester on the outside where natgauge made the links' addresses.
 _OUTSIDE_HOSTS: Final = 3
 #: Outside addresses of a carrier-grade NAT (RFC 6888 REQ-2 is about several).
@@ -264,7 +108,8 @@ def audit(
     store = Store.create(Path(results), "audit", setup.recipe.name)
     began = time.monotonic()
     with store.evidence(), setup:
-        teams = TEAM if setup.address_plan.port_sets else hosts_for(chosen)
+        flows = (one.flows for one in chosen for _ in one.transports)
+        teams = TEAM if setup.address_plan.port_sets else hosts_needed(flows)
         blocks = _blocks(setup)
         number = teams if blocks is None else min(blocks.hosts_for(teams), _MOST_HOSTS)
         sides = _sides(setup, number)
@@ -282,7 +127,7 @@ def audit(
                 knobs=cell.device.named(),
                 pool=0 if setup.address_plan.pool is None else setup.address_plan.pool.count,
                 teams=teams,
-                accepted={name: setup.recipe.ports_of(name) for name in TRANSPORTS},
+                accepted={name: setup.recipe.ports_of(name) for name in _TRANSPORTS},
                 control_by=setup.recipe.usual_transport,
                 configured={} if device is None else device.files,
             )
@@ -322,8 +167,8 @@ def audit(
 def exit_status(record: AuditRecord, fail_on: Literal["must", "should"] | None) -> int:
     """Return 12 if the gateway fails a requirement of this level, 5 if nothing of it was seen, otherwise 0."""
     if fail_on is not None and record.failed(level=fail_on):
-        return FAILED
-    return UNSEEN if record.saw_nothing else 0
+        return _FAILED
+    return _UNSEEN if record.saw_nothing else 0
 
 
 def _with_pool(setup: Setup, observer: Stages, profile: str) -> Setup:
@@ -342,7 +187,7 @@ def _watch(  # noqa: PLR0913 - what an audit measures time-outs with, each by it
     observer: Stages,
     notify: Callable[[str], None],
     *,
-    timeout: float | None = None,
+    timeout: float | None,
 ) -> None:
     """Measure the time-outs that the requirements need, after saying how long it takes.
 
@@ -350,7 +195,7 @@ def _watch(  # noqa: PLR0913 - what an audit measures time-outs with, each by it
         timeout: s, of all mappings, as the user has set it; None = not set.
     """
     needed = wait and any(requirement.timers for requirement in chosen)
-    forwarded = [transport for transport in TRANSPORTS if needed and forwards(examiner, transport)]
+    forwarded = [transport for transport in _TRANSPORTS if needed and forwards(examiner, transport)]
     kinds = [kind for kind in TIMERS if kind.transport in forwarded]
     if not kinds:
         return
@@ -432,11 +277,6 @@ def _blocks(setup: Setup) -> HostBlocks | None:
     return None if sizes is None or pool is None else HostBlocks(sizes, setup.address_plan.inside.tester, pool)
 
 
-def hosts_for(chosen: Iterable[Requirement]) -> int:
-    """Return the number of inside hosts for examinations of these requirements."""
-    return hosts_needed(one.flows for one in chosen for _ in one.transports)
-
-
 def _sides(setup: Setup, inside_hosts: int) -> dict[Side, AuditSide]:
     """Return the tester's addresses on both sides.
 
@@ -469,3 +309,161 @@ def _demand(setup: Setup, sides: Mapping[Side, AuditSide]) -> DeviceDemand:
         as_found=True,
         port_sets=setup.address_plan.port_sets,
     )
+
+
+# Examinations, one after the other
+
+
+def forwards(examiner: Examiner, transport: Transport) -> bool:
+    """Whether the gateway forwards a transport."""
+    examiner.begin(transport)
+    try:
+        examiner.once(_reach)
+    except NotSeenError:
+        return False
+    return True
+
+
+def _reach(examiner: Examiner) -> None:
+    """Open a flow, or another one if the first is refused."""
+    try:
+        examiner.open(examiner.endpoint(), examiner.remote(again=True))
+    except NotSeenError:
+        examiner.open(examiner.endpoint(), examiner.remote(again=True))
+
+
+def examine(
+    examiner: Examiner,
+    requirements: Iterable[Requirement],
+    *,
+    keep: Callable[[str, tuple[CapturedFrame, ...]], str | None] = lambda _name, _frames: None,
+    declares: Mapping[str, bool] = MappingProxyType({}),
+    notify: Callable[[str], None] = lambda _: None,
+) -> Iterator[AuditedRequirement]:
+    """Examine a gateway for each requirement and transport.
+
+    Args:
+        keep: stores the frames that decided a verdict under a name, and returns their file.
+    """
+    ordered = [(one, each) for one in sorted(requirements, key=lambda one: one.strain) for each in one.transports]
+    for number, (one, transport) in enumerate(ordered, start=1):
+        notify(f"examination {number} of {len(ordered)}: {one.key} ({transport}): {one.text}")
+        examiner.begin(transport)
+        verdict, measured = _judged(examiner, one)
+        frames = examiner.evidence()
+        if damaged := sum(frame.damaged for frame in frames):
+            came = with_noun(damaged, "frames came", "frame came")
+            measured += f"; {came} with a wrong checksum, so no host takes them"
+        file = keep(f"{one.key}-{transport}", frames)
+        yield AuditedRequirement(
+            rfc=one.rfc,
+            requirement=one.name,
+            level=one.level,
+            text=one.text,
+            transport=transport,
+            verdict=verdict,
+            measured=measured,
+            declared=declares.get(one.key),
+            evidence=AuditEvidence(file=file, frames=tuple(frame.sentence for frame in frames)),
+        )
+
+
+def _judged(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict, str]:
+    """Return the verdict and what was measured.
+
+    Earlier examinations may have used up the flows that the gateway allows a host. That must not decide. So other hosts
+    go on where these have fewer flows left than are needed, as far as that is known. And a requirement that was not met
+    is examined once more with other hosts if the gateway refuses further flows of these.
+    """
+    if examiner.inside.lack(requirement.flows):
+        examiner.relieve(examiner.transport)
+    first = examiner.mark
+    verdict, measured = _of_these_hosts(examiner, requirement)
+    if requirement.strain or verdict not in ("fails", "not seen") or not _is_refused_more(examiner, first):
+        return verdict, measured
+    examiner.begin(examiner.transport)
+    return _of_these_hosts(examiner, requirement)
+
+
+def _is_refused_more(examiner: Examiner, since: int) -> bool:
+    """Go on with other inside hosts if these were examined after `since` frames and open no more flows; whether so."""
+    transport = examiner.transport
+    if examiner.mark == since or not examiner.inside.has_next(transport, for_many=False):
+        return False
+    if (transport in examiner.forwarded and examiner.serves(transport)) or not examiner.relieve(transport):
+        return False
+    examiner.forget(since)
+    return True
+
+
+def _of_these_hosts(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict, str]:
+    """Return the verdict and what was measured with the inside hosts that examinations use now.
+
+    A gateway that refuses flows at random, or a host that loses a frame, must not decide. So "fails" and "not seen" are
+    verdicts only if they come twice, and a requirement that failed once and was met once is not seen.
+    """
+    if requirement.needs_forwarding:
+        try:
+            examiner.once(_reach)
+        except NotSeenError as error:
+            return "not seen", str(error)
+    seen: dict[AuditVerdict, str] = {}
+    first = examiner.mark
+    while True:
+        verdict, measured = _examined(examiner, requirement)
+        if requirement.strain or verdict in seen:
+            return verdict, seen.get(verdict, measured)
+        if verdict not in ("fails", "not seen"):
+            if "fails" in seen:
+                return "not seen", f"failed once: {seen['fails']}; not failed when examined again: {measured}"
+            return verdict, measured
+        seen[verdict] = measured
+        examiner.forget(first)
+
+
+def _examined(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict, str]:
+    try:
+        met, measured = examiner.undisturbed(lambda: requirement.examine(examiner))
+    except NotSeenError as error:
+        return "not seen", str(error)
+    except NotApplicableError as error:
+        return "not applicable", str(error)
+    return "meets" if met else "fails", measured
+
+
+def other_traffic_doubt(examiner: Examiner) -> Iterator[Note]:
+    """Yield the doubt about other traffic, if it kept the examiner from verdicts."""
+    if not examiner.floods:
+        return
+    load = examiner.network.load()
+    foreign = in_percent(1 - min(load.arrived, load.sent) / load.arrived)
+    text = (
+        f"it kept {examiner.floods} observations from a result: {load.arrived:,} frames arrived at the tester's ports "
+        f"while the audit sent {load.sent:,}, so at least {foreign} were not its own; {load.dropped:,} were lost "
+        "before the audit saw them"
+    )
+    yield Note("other traffic", text, examiner.floods, float(load.arrived), "answer")
+
+
+def classes(examiner: Examiner) -> dict[Transport, BehaviourClasses]:
+    """Return the classes by transport."""
+    found: dict[Transport, BehaviourClasses] = {}
+    for transport in _TRANSPORTS:
+        examiner.begin(transport)
+        found[transport] = BehaviourClasses(
+            mapping=_class(examiner, mapping),
+            filtering=_class(examiner, filtering),
+            ports=_class(examiner, ports),
+            hairpinning=None if transport == "icmp" else _class(examiner, hairpinning),
+        )
+    return found
+
+
+def _class(examiner: Examiner, function: Callable[[Examiner], Any]) -> str | None:
+    since = examiner.mark
+    try:
+        examiner.once(_reach)
+        seen = examiner.once(function)
+    except NotSeenError:
+        return _class(examiner, function) if _is_refused_more(examiner, since) else None
+    return seen if isinstance(seen, str) else seen.kind

@@ -14,37 +14,37 @@ from natgauge.inputs.input import Input, chosen, in_range, inputs_of, spoken, wr
 from natgauge.inputs.question import Cell
 from natgauge.setup.cell import cell_of, inputs_of_part, place_inputs
 
-AuditProfileChoice = Literal["all", "cgn", "home", "nat64"]
 #: Inputs of the traffic that an audit has.
 _TRAFFIC: Final = ("source_addresses", "destination_addresses")
 #: Inputs of lab and device that only trials take.
 _OF_TRIALS: Final = frozenset({"seed", "grace_seconds", "power_command", "log_tolerance"})
 #: UDP mappings should live for 5 minutes (RFC 4787 REQ-5c); a tenth more shows that they do.
-USUAL_WAIT_SECONDS: Final = 330.0
+_USUAL_WAIT_SECONDS: Final = 330.0
 #: Open TCP connections must live for 7440 s (RFC 5382 REQ-5).
 LONG_WAIT_SECONDS: Final = 7600.0
 #: Source ports from 1024 on.
-EVERY_PORT: Final = 64_512
-_MOST_WAIT_SECONDS: Final = 86_400.0
+_EVERY_PORT: Final = 64_512
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditOptions:
     """Options of an audit."""
 
-    profile: AuditProfileChoice = chosen("all", "Requirements to examine: all, or those for one kind of gateway")
+    profile: Literal["all", "cgn", "home", "nat64"] = chosen(
+        "all", "Requirements to examine: all, or those for one kind of gateway"
+    )
     wait: float = chosen(
-        USUAL_WAIT_SECONDS,
+        _USUAL_WAIT_SECONDS,
         "Longest wait for time-outs, which are all measured in the same wait; 0 measures none",
         "s",
-        (0.0, _MOST_WAIT_SECONDS),
+        (0.0, 86_400.0),
     )
     long: bool = chosen(False, "Wait long enough for the 2 h 4 min of RFC 5382 for open TCP connections")
     mappings: int = chosen(
-        EVERY_PORT,
+        _EVERY_PORT,
         "Most flows that one inside host opens, to see what the gateway does with many mappings and without room",
         "flows",
-        partial(in_range, lowest=0, highest=EVERY_PORT),
+        partial(in_range, lowest=0, highest=_EVERY_PORT),
     )
     fail_on: Literal["must", "should"] | None = chosen(
         None, "Exit with status 12 if the gateway fails a requirement of this level or of a stricter one"

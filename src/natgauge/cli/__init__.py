@@ -48,6 +48,8 @@ _PLACES: Final = {
     "completion": ("parameters", "completion_command"),
     **{name: ("several_machines", f"{name}_command") for name in SECTIONS["Several machines"]},
 }
+#: Arguments whose answer needs no folder.
+_HELP: Final = frozenset({"-h", "--help", "--version"})
 
 
 class _PipeBrokeError(Exception):
@@ -127,10 +129,6 @@ def app() -> None:
     """Measure NAT gateways the way RFC 9693 and RFC 8219 prescribe."""
 
 
-#: Arguments whose answer needs no folder.
-_HELP: Final = frozenset({"-h", "--help", "--version"})
-
-
 def _raise_on_signal(number: int, _frame: FrameType | None) -> None:
     """The first signal begins the undoing, a second one must not break that off half way, a third one may."""
     _handle(_warn_on_signal)
@@ -201,20 +199,15 @@ def run(arguments: Sequence[str]) -> int:
     if message and _asks_for_comment(arguments):
         # What posts it has nothing else to post.
         with suppress(OSError, ValueError):
-            say(_comment(message))
+            from natgauge.reports.markup import escaped
+
+            say(f"### natgauge: not compared\n\n- {escaped(message)}")
     return _complain(message, status)
 
 
 def _asks_for_comment(arguments: Sequence[str]) -> bool:
     """Whether what is printed becomes the comment on a change."""
     return arguments[:1] == ["compare"] and not {"markdown", "--format=markdown"}.isdisjoint(arguments)
-
-
-def _comment(message: str) -> str:
-    """The comment on a change about which nothing is known."""
-    from natgauge.reports.markup import escaped
-
-    return f"### natgauge: not compared\n\n- {escaped(message)}"
 
 
 def _unusable(arguments: Sequence[str]) -> tuple[str, int] | None:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import cloup
 
-from natgauge.audits.request import AuditOptions, device_inputs, lab_inputs, traffic_inputs
+from natgauge.audits.request import AuditOptions, audit_request, conditions, device_inputs, lab_inputs, traffic_inputs
 from natgauge.cli.measure import of_labs
 from natgauge.cli.parameters import GATEWAY, gateway_option, grouped, json_option, option, results_option
 from natgauge.cli.say import COLOURS, document, epilog, say, wrapped
 from natgauge.errors import UsageError
 from natgauge.inputs.input import inputs_of
+from natgauge.tables import columns
 
 if TYPE_CHECKING:
     from natgauge.audits.audit import Audited
@@ -62,7 +63,6 @@ def command(gateway: str, against: str | None, results: Path, as_json: bool, **c
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.reports.audit import text
     from natgauge.stored.find_results import audits_apart
-    from natgauge.tables import columns
 
     stored = None if against is None else _other(gateway, against, choices)
     with ProgressDisplay(stage_seconds=_STAGE_SECONDS) as display:
@@ -97,7 +97,6 @@ def _other(gateway: str, against: str, choices: Mapping[str, Any]) -> StoredAudi
     """
     from natgauge.analysis.run_changes import unlike
     from natgauge.audits.audit import refuse
-    from natgauge.audits.request import audit_request, conditions
     from natgauge.gateways.recipe import FILE_IN_FOLDER, available, load
     from natgauge.records.audit import conditions_of
     from natgauge.stored import find_results

@@ -19,14 +19,15 @@ from natgauge.cli.say import say, status_of, wrapped
 from natgauge.cli.several_machines import access_options, warn
 from natgauge.errors import FaultError, NatgaugeError, UsageError
 from natgauge.figure_text import duration
-
-#: Exit statuses of errors.
-_ERRORS: Final = (2, 3, 4)
+from natgauge.spread import workers_of
 
 if TYPE_CHECKING:
     from natgauge.campaigns.campaign import RunOrder
     from natgauge.campaigns.state import CampaignStatus
     from natgauge.records.measurement import Result
+
+#: Exit statuses of errors.
+_ERRORS: Final = (2, 3, 4)
 
 
 @cloup.command("run", short_help="Run or resume a campaign.")
@@ -146,7 +147,6 @@ def _can_go_on(error: BaseException) -> bool:
 
 
 def _done(order: RunOrder) -> str:
-    """How much of a campaign is done."""
     from natgauge.campaigns.state import status
 
     every = status(order.folder).measurements
@@ -157,8 +157,6 @@ def _done(order: RunOrder) -> str:
 def _elsewhere(on: str | None, certificates: Path | None, *, insecure: bool) -> partial[Any] | None:
     """What finds the workers that measure; None = this process measures."""
     if on is not None:
-        from natgauge.spread import workers_of
-
         return partial(workers_of, on, certificates=certificates, insecure=insecure)
     if insecure or certificates is not None:
         option = "--insecure" if insecure else "--certificates"

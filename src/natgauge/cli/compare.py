@@ -17,10 +17,11 @@ from natgauge.comparisons.request import OF_ALL, CompareOptions
 from natgauge.errors import UsageError
 from natgauge.inputs.input import inputs_of
 from natgauge.setup.cell import inputs_of_part
+from natgauge.tables import columns
 
 if TYPE_CHECKING:
     from natgauge.cli.progress import ProgressDisplay
-    from natgauge.records.comparison import ComparisonRecord, RatioEstimate
+    from natgauge.records.comparison import RatioEstimate
 
 
 _FORMAT = cloup.Option(
@@ -69,13 +70,19 @@ def command(gateways: tuple[str, ...], results: Path, form: str, verbose: bool, 
     """
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.comparisons.compare import compare
+    from natgauge.reports import comparison
 
     if as_json and form != "text":
         raise UsageError(f"compare: --json prints JSON, not {form}; leave out one of --json and --format")
     with ProgressDisplay(verbose=verbose) as display:
         on_interim = partial(_show_intervals, display)
         compared = compare(*gateways, results=results, observe=display, on_interim=on_interim, **choices)
-    _show(compared.result, form=form, verbose=verbose, as_json=as_json)
+    if as_json:
+        document(compared.result.document())
+    elif form == "markdown":
+        say(comparison.comment(compared.result))
+    else:
+        say(wrapped(comparison.text(compared.result, brief=not verbose, width=columns())))
     return compared.exit_status
 
 
@@ -85,20 +92,8 @@ def _show_intervals(display: ProgressDisplay, seconds: float, rounds: int, estim
     display.interim(
         "\n".join(
             f"{seconds:.0f} s, {rounds} rounds: {estimate.quantity} of {estimate.gateway}: "
-            f"{change(estimate, estimate.ratio)} "
-            f"({interval(estimate)})"
+            f"{change(estimate, estimate.ratio)} ({interval(estimate)})"
             for estimate in estimates
             if estimate.ratio is not None and estimate.low is not None and estimate.high is not None
         )
     )
-
-
-def _show(record: ComparisonRecord, *, form: str, verbose: bool, as_json: bool) -> None:
-    from natgauge.reports import comparison
-    from natgauge.tables import columns
-
-    if as_json:
-        document(record.document())
-    else:
-        text = wrapped(comparison.text(record, brief=not verbose, width=columns()))
-        say(comparison.comment(record) if form == "markdown" else text)

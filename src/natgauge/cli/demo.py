@@ -8,46 +8,31 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import click
 import cloup
 
+from natgauge.cli.parameters import results_option, verbose_option
 from natgauge.cli.say import say, wrapped
+from natgauge.tables import columns
 
 if TYPE_CHECKING:
     from natgauge.records.measurement import Result
 
 _GATEWAY: Final = "nftables-nat44"
-_CONNECTIONS: Final = 100_000
 #: Coarse and short, so that both metrics fit into two minutes; the summary says how coarse.
-_REPEAT: Final = 3
-_ERROR: Final = "5%"
+_COMMON: Final = {"connections": 100_000, "lab_name": "demo", "repeat": 3, "error": "5%", "invalid_repeats": 4}
 _TRIAL_SECONDS: Final = 0.5
-_INVALID_REPEATS: Final = 4
 
 
-@cloup.command("demo", short_help="A first result, without hardware.")
-@click.option(
-    "--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True, help="Folder for results."
-)
-@click.option("-v", "--verbose", is_flag=True, help="Print every trial, and all notes and doubts in full.")
+@cloup.command("demo", short_help="A first result, without hardware.", params=[results_option(), verbose_option()])
 def command(results: Path, verbose: bool) -> None:
     """Measure the kernel's own NAT44 in namespaces: connection rate, then throughput."""
     from natgauge.campaigns.estimate import likely_of
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.measurements.measure import answer
-    from natgauge.tables import columns
     from natgauge.trial.question import ask
 
-    common: dict[str, Any] = {
-        "connections": _CONNECTIONS,
-        "lab_name": "demo",
-        "repeat": _REPEAT,
-        "error": _ERROR,
-        "invalid_repeats": _INVALID_REPEATS,
-    }
-
     def measured(metric: str, **settings: Any) -> Result:
-        question = ask(metric, _GATEWAY, {**common, **settings})
+        question = ask(metric, _GATEWAY, {**_COMMON, **settings})
         with ProgressDisplay(verbose=verbose, likely=likely_of(question)) as display:
             return answer(question, display, results=results)
 

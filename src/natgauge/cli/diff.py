@@ -10,6 +10,7 @@ import cloup
 
 from natgauge.cli.parameters import SHARE
 from natgauge.cli.say import document, epilog, say
+from natgauge.tables import columns
 
 
 @cloup.command(
@@ -42,17 +43,9 @@ from natgauge.cli.say import document, epilog, say
     help="Changes up to this share, such as 5%, count as no difference; results of separate runs need a margin.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-@click.pass_context
 def command(
-    context: click.Context,
-    *,
-    first: Path,
-    second: Path,
-    about: tuple[str, ...],
-    across: tuple[str, ...],
-    margin: float,
-    as_json: bool,
-) -> None:
+    *, first: Path, second: Path, about: tuple[str, ...], across: tuple[str, ...], margin: float, as_json: bool
+) -> int:
     """Compare run B with run A: for each metric, the ratio of B's median to A's and its 95 % confidence interval.
 
     A and B are results folders, folders that contain several, or campaigns. Results with different parameters are not
@@ -71,7 +64,5 @@ def command(
     if as_json:
         document(difference.document(found))
     else:
-        from natgauge.tables import columns
-
         say(difference.text(found, columns()))
-    context.exit(found.exit_status)
+    return found.exit_status

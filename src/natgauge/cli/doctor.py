@@ -25,8 +25,7 @@ _PACKAGES: Final = "gateway packages"
 @click.argument("gateways", metavar="[GATEWAY]...", nargs=-1, type=GATEWAY)
 @click.option("-v", "--verbose", is_flag=True, help="Print every check, and what each gateway lacks.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.pass_context
-def command(context: click.Context, *, gateways: tuple[str, ...], verbose: bool, as_json: bool) -> None:
+def command(*, gateways: tuple[str, ...], verbose: bool, as_json: bool) -> int:
     """Print whether this host can measure, which gateways, and a line for each problem of the host, with its remedy.
 
     With GATEWAYs, names or paths of recipes, only what these need is checked besides the host. The exit status is 3 if
@@ -41,17 +40,16 @@ def command(context: click.Context, *, gateways: tuple[str, ...], verbose: bool,
     else:
         say(_answer(findings))
         # What a single gateway lacks takes nothing from the others: its line is not among the first that are read.
-        named = bool(gateways)
         say_findings(
-            each for each in findings if verbose or not (each.state == "ok" or (_is_of_one(each) and not named))
+            each for each in findings if verbose or not (each.state == "ok" or (_is_of_one(each) and not gateways))
         )
         if ready := _ready(findings):
             say(wrapped(f"Ready here: {', '.join(ready)}."))
-        if lacking := [] if verbose or named else _ready(findings, "missing"):
+        if lacking := [] if verbose or gateways else _ready(findings, "missing"):
             say(wrapped(f"Lacking something: {', '.join(lacking)} (natgauge doctor -v says what)."))
         if not verbose and (more := sum(finding.state == "ok" for finding in findings)):
             say(f"In order: {more} of {len(findings)} checks (natgauge doctor -v).")
-    context.exit(3 if state == "missing" else 0)
+    return 3 if state == "missing" else 0
 
 
 def _is_of_one(finding: Finding) -> bool:
@@ -76,11 +74,8 @@ def _answer(findings: Sequence[Finding]) -> str:
 
 def _ready(findings: Sequence[Finding], state: State = "ok") -> list[str]:
     """Names of the gateways that can run in namespaces of this machine, and lack nothing there, or something."""
-    return [
-        finding.name.removeprefix(_GATEWAY)
-        for finding in findings
-        if finding.state == state and "here" in finding.places
-    ]
+    ready = (finding.name for finding in findings if finding.state == state and "here" in finding.places)
+    return [name.removeprefix(_GATEWAY) for name in ready]
 
 
 def _measured(gateways: Sequence[Finding]) -> str:

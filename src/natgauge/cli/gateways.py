@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, Final
 import click
 import cloup
 
+from natgauge import tables
 from natgauge.cli.parameters import GATEWAY, Commands
 from natgauge.cli.say import json_object, say, wrapped
 from natgauge.errors import UsageError
+
+if TYPE_CHECKING:
+    from natgauge.gateways.recipe import Recipe
 
 _PATH: Final = click.Path(path_type=Path)
 #: Width of the wrapped lines of -v.
@@ -34,9 +38,6 @@ _LEGEND: Final = {
     "libbpf": "ip utility, ..., libbpf ...: what `ip -V` prints: the version of iproute2, and the version of a library "
     "as far as `ip` knows it.",
 }
-
-if TYPE_CHECKING:
-    from natgauge.gateways.recipe import Recipe
 
 
 @cloup.group(
@@ -232,7 +233,6 @@ def runs(names: Sequence[str], form: str | None, *, as_json: bool) -> None:
     """
     from natgauge.gateways.recipe import available, is_own, load
     from natgauge.gateways.support import runs_of
-    from natgauge.tables import columns, wrapped
 
     if as_json and form is not None:
         raise UsageError(f"gateways runs: --json prints JSON, not {form}; leave out one of --json and --format")
@@ -247,10 +247,10 @@ def runs(names: Sequence[str], form: str | None, *, as_json: bool) -> None:
         json_object("runs", {"runs": listed})
         return
     rows = [row for recipe in recipes for row in _runs_rows(recipe)]
-    legend = _legend(rows)
+    legend = [line for text, line in _LEGEND.items() if any(text in cell for row in rows for cell in row)]
     if form != "markdown":
-        say("\n".join(_fitting([_RUNS_HEADINGS, *rows], columns())))
-        say("\n" + wrapped("\n".join(legend), columns()))
+        say("\n".join(_fitting([_RUNS_HEADINGS, *rows], tables.columns())))
+        say("\n" + tables.wrapped("\n".join(legend), tables.columns()))
         return
     from natgauge.reports import markup
 
@@ -274,24 +274,16 @@ def _runs_rows(recipe: Recipe) -> Iterator[tuple[str, ...]]:
         yield recipe.name, recipe.kind, run.place, run.date, run.system, software
 
 
-def _legend(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a line for everything in the table that needs an explanation."""
-    cells = [cell for row in rows for cell in row]
-    return [line for text, line in _LEGEND.items() if any(text in cell for cell in cells)]
-
-
 def _fitting(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
     """Yield the table of runs; where it is too wide, the last two cells of each row are below the others."""
-    from natgauge.tables import aligned, wrapped
-
-    table = aligned(rows)
+    table = tables.aligned(rows)
     if max(map(len, table)) <= width:
         yield from table
         return
-    for line, row in zip(aligned([row[:-2] for row in rows]), rows, strict=True):
+    for line, row in zip(tables.aligned([row[:-2] for row in rows]), rows, strict=True):
         yield line
         if row[-1] != "-":
-            yield from wrapped(f"  {'; '.join(row[-2:])}", width).splitlines()
+            yield from tables.wrapped(f"  {'; '.join(row[-2:])}", width).splitlines()
 
 
 @command.command("show")
@@ -325,7 +317,7 @@ def show(name: str, as_json: bool) -> None:
     for part in recipe.chain:
         keeps = " (keeps the connections)" if part.recipe.stateful else ""
         say(f"  device    {part.device}{keeps}: {part.recipe.name}, {part.recipe.title}")
-    for device, played in _played(recipe):
+    for device, played in [(f"{part.device} ", part.recipe) for part in recipe.chain] or [("", recipe)]:
         for verb in VERBS:
             for piece in played.verbs.pieces(verb):
                 say(f"  {device}{verb:<9} " + piece.strip().replace("\n", "\n            "))
@@ -344,10 +336,3 @@ def _wanted(recipe: Recipe) -> Iterator[str]:
     for name, way in recipe.logging.items():
         packages = [need.package for need in way.needs if need.package]
         yield f"  logging   {name}{f' ({installing(packages)})' if packages else ''}"
-
-
-def _played(recipe: Recipe) -> Iterator[tuple[str, Recipe]]:
-    """Yield the recipe for each device, and the device's name in front where there are several."""
-    yield from ((f"{part.device} ", part.recipe) for part in recipe.chain)
-    if not recipe.chain:
-        yield "", recipe

@@ -13,6 +13,7 @@ from natgauge.cli.parameters import Commands
 from natgauge.cli.say import epilog, json_object, say, say_findings
 from natgauge.errors import HostError
 from natgauge.interruption import leaves
+from natgauge.tables import aligned
 
 _ports = click.option("--ports", metavar="IF,IF", help="Ports of the tester, as `ip link` names them.")
 
@@ -85,7 +86,6 @@ def restore(*, force: bool) -> int:
 def _do(act: Callable[[], Sequence[Any]], otherwise: str) -> int:
     from natgauge.host import capabilities
     from natgauge.host.tuner import UNDONE
-    from natgauge.tables import aligned
 
     capabilities.require("changing settings of this machine", "CAP_NET_ADMIN", "CAP_SYS_ADMIN")
     _refuse_labs_in_use()

@@ -21,10 +21,10 @@ from natgauge.labs import kinds
 from natgauge.metrics.metric import THRESHOLDS
 from natgauge.procedures.kit.procedure import with_profile
 from natgauge.setup.cell import inputs_of_part, place_inputs
+from natgauge.tables import columns
 
 if TYPE_CHECKING:
     from natgauge.procedures.kit.procedure import Procedure
-    from natgauge.records.measurement import Result
 
 #: Headings by the group of an input's parameter.
 _HEADINGS: Final = {"traffic": "Traffic", "place": "Lab", "device": "Device"}
@@ -112,7 +112,13 @@ def _command_of(metric: str) -> click.Command:
         question = ask(metric, gateway, choices)
         with ProgressDisplay(verbose=verbose, likely=likely_of(question)) as display:
             result = answer(question, display, results=results, host_name=host_name)
-        show(result, verbose=verbose, as_json=as_json)
+        if as_json:
+            document(result.document())
+        else:
+            from natgauge.reports.text import verdict
+
+            text = verdict(result, brief=not verbose, width=columns())
+            say(wrapped(f"{text}\n  Evidence: {result.folder}"))
         return status_of([result])
 
     return _Metric(
@@ -169,15 +175,3 @@ def command() -> None:
     With -v every trial, note and doubt is printed, too.
     `natgauge measure METRIC --help` shows the settings of a metric.
     """
-
-
-def show(result: Result, *, verbose: bool = False, as_json: bool = False) -> None:
-    """Print an answer: one JSON object, or words and where the evidence lies."""
-    if as_json:
-        document(result.document())
-        return
-    from natgauge.reports.text import verdict
-    from natgauge.tables import columns
-
-    text = verdict(result, brief=not verbose, width=columns())
-    say(wrapped(f"{text}\n  Evidence: {result.folder}"))

@@ -38,7 +38,7 @@ def _against() -> Iterable[str]:
     return ["cores", "gateway", "metrics", *(name.replace("_", "-") for name in moving)]
 
 
-def known_names(known: Callable[[], Iterable[str]], incomplete: str) -> list[CompletionItem]:
+def _known_names(known: Callable[[], Iterable[str]], incomplete: str) -> list[CompletionItem]:
     """The known names that begin with what was typed; none where they cannot be listed."""
     try:
         return [CompletionItem(name) for name in known() if name.startswith(incomplete)]
@@ -58,11 +58,11 @@ class Names(click.types.StringParamType):
         """The known names that fit; files where the text looks like a path."""
         if self._paths and "/" in incomplete:
             return [CompletionItem(incomplete, type="file")]
-        return known_names(self._list, incomplete)
+        return _known_names(self._list, incomplete)
 
     def knows(self, name: str) -> bool:
         """Whether it is one of the known names, as far as they can be listed."""
-        return any(item.value == name for item in known_names(self._list, name))
+        return any(item.value == name for item in _known_names(self._list, name))
 
     def _list(self) -> Iterable[str]:
         known = resolve_name(self._known) if isinstance(self._known, str) else self._known
@@ -110,6 +110,7 @@ class WholeRange(click.IntRange):
 GATEWAY: Final = Names("natgauge.gateways.recipe:available", paths=True)
 METRIC: Final = Names("natgauge.procedures:procedures")
 LAB: Final = Names(_labs)
+_KIND: Final = Names("natgauge.labs.kinds:kinds")
 PUBLISHED: Final = Names("natgauge.published.model:names")
 AGAINST: Final = Names(_against)
 
@@ -148,14 +149,9 @@ class ValueType(click.ParamType[Any]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The words that fit, or the names that are known."""
-        if self._of.names == "labs":
-            return LAB.shell_complete(ctx, param, incomplete)
-        words = self._of.words
-        if self._of.names == "kinds":
-            from natgauge.labs.kinds import kinds
-
-            words = tuple(kinds())
-        return known_names(lambda: words, incomplete)
+        if self._of.names is not None:
+            return {"labs": LAB, "kinds": _KIND}[self._of.names].shell_complete(ctx, param, incomplete)
+        return _known_names(lambda: self._of.words, incomplete)
 
 
 CORES: Final = ValueType(measuring_types.CoreList())

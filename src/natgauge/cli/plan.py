@@ -14,6 +14,7 @@ from natgauge.cli.parameters import GATEWAY, METRIC, Commands, WholeRange
 from natgauge.cli.say import say
 from natgauge.figure_text import given, in_percent, with_noun
 from natgauge.figure_text import number as written
+from natgauge.host.capabilities import available_octets
 from natgauge.host.machine import as_if
 from natgauge.words import enumerated, listed
 
@@ -55,13 +56,8 @@ connections = [{connections}]
 _CONNECTIONS: Final = {(False,): "10_000, 60_000", (True,): "40_000, 60_000", (False, True): "120_000, 240_000"}
 _MEASURE: Final = '[[measure]]\nmetric = "{metric}"\n'
 
-
-_MOST_CORES: Final = 1024
 _cores_option = click.option(
-    "--cores",
-    type=WholeRange(1, _MOST_CORES),
-    metavar="N",
-    help="Check the plan for a machine with N cores.",
+    "--cores", type=WholeRange(1, 1024), metavar="N", help="Check the plan for a machine with N cores."
 )
 
 
@@ -114,15 +110,11 @@ def show(plan: Path, cores: int | None) -> int:
         return complain(error)
     for cell, estimated in cells:
         say(f"{cell.name}: about {with_noun(estimated.trials, 'trials')}, {estimated.likely}")
-        for measurement in cell.measurements:
-            times = (
-                f"up to {measurement.most_repetitions}"
-                if isinstance(measurement.repeat, str)
-                else str(measurement.repeat)
-            )
-            placement = measurement.planned.settings.placement
-            settings = ", ".join(f"{name} {value}" for name, value in measurement.settings.items() if name != "repeat")
-            say(f"  {measurement.name} x {times}, {placement}{f': {settings}' if settings else ''}")
+        for each in cell.measurements:
+            times = f"up to {each.most_repetitions}" if isinstance(each.repeat, str) else str(each.repeat)
+            settings = ", ".join(f"{name} {value}" for name, value in each.settings.items() if name != "repeat")
+            placement = each.planned.settings.placement
+            say(f"  {each.name} x {times}, {placement}{f': {settings}' if settings else ''}")
         for doubt in estimated.foreseen:
             if doubt.word == NO_RESULT:
                 say(f"  {doubt.measurement}: {doubt.text}")
@@ -131,12 +123,7 @@ def show(plan: Path, cores: int | None) -> int:
 
 @command.command("new")
 @click.option(
-    "--gateway",
-    "gateways",
-    multiple=True,
-    type=GATEWAY,
-    metavar="NAME",
-    help="A gateway to measure; repeatable.",
+    "--gateway", "gateways", multiple=True, type=GATEWAY, metavar="NAME", help="A gateway to measure; repeatable."
 )
 @click.option("--metric", "metrics", multiple=True, type=METRIC, metavar="NAME", help="A metric; repeatable.")
 def new(gateways: Sequence[str], metrics: Sequence[str]) -> None:
@@ -170,7 +157,6 @@ def _cells(plan: Path) -> Sequence[PlannedCell]:
 def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *, here: bool) -> list[str]:
     from natgauge.analysis.contrast import least_repetitions
     from natgauge.campaigns.estimate import ASSUMED_CONNECTIONS, ASSUMED_FRAMES
-    from natgauge.host.capabilities import available_octets
     from natgauge.statistics.summary import CONFIDENCE
 
     available = available_octets() if here else None

@@ -3,16 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 import click
 import cloup
 
 from natgauge.cli.say import epilog, json_object, say, say_findings
-
-if TYPE_CHECKING:
-    from natgauge.tester.port_probe import PortReport
 
 
 @cloup.command(
@@ -29,9 +23,7 @@ if TYPE_CHECKING:
 @click.option("--no-frames", is_flag=True, help="Attach no program and send nothing.")
 @click.option("-v", "--verbose", is_flag=True, help="Print also the checks that passed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.pass_context
 def command(
-    context: click.Context,
     *,
     port: str,
     other: str | None,
@@ -40,7 +32,7 @@ def command(
     no_frames: bool,
     verbose: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Print whether PORT (and OTHER) can carry the tester, then a line for each problem, with its remedy.
 
     Settings are only read. Each port gets an XDP program for a moment, and two ports 1000 frames each way, which must
@@ -58,17 +50,8 @@ def command(
     if as_json:
         json_object("probe", {"ports": reports})
     else:
-        say(_answer(reports))
+        can = [f"{one.name} ({one.driver}) {'can' if one.usable else 'cannot'} carry the tester" for one in reports]
+        say(f"{'; '.join(can)}.")
         every = (finding for report in reports for finding in report.findings)
         say_findings(finding for finding in every if verbose or finding.state != "ok")
-    context.exit(0 if all(report.usable for report in reports) else 3)
-
-
-def _answer(reports: Sequence[PortReport]) -> str:
-    return (
-        "; ".join(
-            f"{report.name} ({report.driver}) {'can' if report.usable else 'cannot'} carry the tester"
-            for report in reports
-        )
-        + "."
-    )
+    return 0 if all(report.usable for report in reports) else 3

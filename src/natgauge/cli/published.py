@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import click
 import cloup
 
+from natgauge import file_access
 from natgauge.cli.parameters import PUBLISHED
 from natgauge.cli.say import json_object, say
-from natgauge.errors import HostError, UsageError
+from natgauge.errors import HostError, UsageError, unwritable
 
 if TYPE_CHECKING:
     from natgauge.published.model import Size, Table
@@ -118,8 +119,6 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool, nee
     Args:
         needed: whether the user named the tables, so that it is an error if none of them has a plan.
     """
-    from natgauge import file_access
-    from natgauge.errors import unwritable
     from natgauge.published.model import plan_file
 
     has_written = False
@@ -142,7 +141,6 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool, nee
 
 
 def _refuse(names: tuple[str, ...], *, check: bool, as_plan: bool, as_json: bool, only_with: str, many: bool) -> None:
-
     if not as_plan:
         raise UsageError(f"published: {only_with}: is an option of a plan; add --plan")
     if check or as_json:

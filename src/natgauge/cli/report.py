@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`natgauge report`: tables, a page and data frames from stored results.
-
-With `--history`: ratios of stored comparisons over commits or dates.
-"""
+"""`natgauge report`: tables, a page and data frames from stored results; ratios over commits with `--history`."""
 
 from __future__ import annotations
 
@@ -18,6 +15,7 @@ from natgauge import file_access
 from natgauge.cli.parameters import AGAINST, PUBLISHED, SHARE
 from natgauge.cli.say import COLOURS, document, say, say_copies, wrapped
 from natgauge.errors import UsageError
+from natgauge.tables import columns
 
 if TYPE_CHECKING:
     from natgauge.analysis.history import HistorySeries
@@ -31,96 +29,6 @@ if TYPE_CHECKING:
 
 #: Share by which two comparisons of the same gateways may differ.
 _MARGIN: Final = 0.03
-
-
-def _show_history(
-    folders: Sequence[Path],
-    form: str | None,
-    *,
-    html: Path | None,
-    drawn: Mapping[Form, Path],
-    bare: bool,
-    margin: float | None,
-    others: Mapping[str, object],
-    own: OwnWords,
-) -> None:
-    """Print the history of all comparisons of these folders, or write it into files."""
-    from natgauge.analysis.history import history
-    from natgauge.reports.history import dated
-    from natgauge.stored import find_results
-
-    wrong = next((name for name, value in others.items() if value), None)
-    if wrong is not None:
-        raise UsageError(f"report: --{wrong}: is not for --history; leave one of both out")
-    share = _MARGIN if margin is None else margin
-    if not 0 <= share < 1:
-        raise UsageError(f"report: --margin {share:g} is not from 0 to below 1 (100%); give a share such as 5%")
-    collected = find_results.find(folders, as_labelled=True)
-    say_copies(collected)
-    comparisons = collected.comparisons
-    if not comparisons:
-        raise UsageError("report: --history: the folders hold no comparison; name results of natgauge compare")
-    every = history(dated(comparisons), share)
-    prints = form is not None or (html is None and not drawn)
-    to_stream = html is not None and file_access.is_standard_output(html)
-    _say_written(_write_history(every, share, own, html, drawn, bare=bare), beside=prints or to_stream)
-    if prints:
-        _print_history(every, share, own, form or "text")
-
-
-def _write_history(
-    every: Sequence[HistorySeries],
-    margin: float,
-    own: OwnWords,
-    html: Path | None,
-    drawn: Mapping[Form, Path],
-    *,
-    bare: bool,
-) -> list[Path]:
-    """Write the page and the figures; return the paths of the files."""
-    from natgauge.reports import history as views
-
-    written: list[Path] = []
-    if html is not None:
-        from natgauge.reports.html import page
-
-        text = page.history_page(views.TITLE, views.sentences(every), views.groups(every, margin), own)
-        file_access.write(html, text, what="report", remedy="name a file in a folder of yours")
-        written += [] if file_access.is_stream(html) else [html]
-    for kind, folder in drawn.items():
-        from natgauge.reports.html import drawings
-
-        written += drawings.write(views.groups(every, margin), folder, kind, own, bare=bare)
-    return written
-
-
-def _say_written(paths: Sequence[Path], *, beside: bool) -> None:
-    """Print the paths of written files, on standard error where a document is printed `beside` them."""
-    for path in paths:
-        say(path, err=beside)
-
-
-def _print_history(every: Sequence[HistorySeries], margin: float, own: OwnWords, form: str) -> None:
-    from natgauge.reports import history as views
-    from natgauge.reports import markup
-    from natgauge.reports.text import answered, plain
-    from natgauge.tables import columns
-
-    sheet, sentences = views.sheet(every, margin), views.sentences(every)
-    if form == "json":
-        document(views.document(every, margin))
-        return
-    if form == "csv":
-        say(views.csv_table(every))
-        return
-    text = plain(sheet) if form == "draft" else markup.render_latex(sheet, own.title or views.TITLE)
-    if form == "markdown":
-        text = "\n".join([*(f"- {markup.escaped(one.text)}" for one in sentences), "", markup.render_markdown(sheet)])
-    elif form == "text":
-        text = wrapped(answered(sentences, sheet, columns()))
-    say(own.above(form, text))
-
-
 _FORMS: Final = ("text", "csv", "json", "draft", "latex", "markdown")
 #: Forms with answers in words.
 _FOR_PEOPLE: Final = frozenset({"text", "markdown"})
@@ -298,17 +206,7 @@ def command(*, folders: tuple[Path, ...], title: str, note: str, **options: Any)
     own = OwnWords(title, note)
     _refuse_words(own, wanted)
     if wanted.history:
-        others = {name: getattr(wanted, name) for name in ("against", "published", "like", "parquet", "junit")}
-        _show_history(
-            folders,
-            wanted.form,
-            html=wanted.html,
-            drawn=wanted.drawn,
-            bare=wanted.bare,
-            margin=wanted.margin,
-            others=others,
-            own=own,
-        )
+        _show_history(folders, wanted, own)
         return
     if wanted.margin is not None:
         raise UsageError("report: --margin: belongs to --history; add that, or leave it out")
@@ -419,6 +317,12 @@ def _below_figures(collected: StoredResults, *, bare: bool) -> list[str]:
     return [*filter(None, [made]), *without_result(collected, lacks_of(collected), for_paper=True)]
 
 
+def _say_written(paths: Sequence[Path], *, beside: bool) -> None:
+    """Print the paths of written files, on standard error where a document is printed `beside` them."""
+    for path in paths:
+        say(path, err=beside)
+
+
 def _unless_stream(path: Path) -> list[Path]:
     return [] if file_access.is_stream(path) else [path]
 
@@ -462,7 +366,8 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
         from natgauge.reports import csv_table
 
         return csv_table.table(results, list(failures.missing_of(of, lacks)))
-    if form in _FOR_PEOPLE and _is_for_many(results, wanted):
+    of_many = against == "metrics" or (against is None and not wanted.verbose and pivot.is_wanted(results))
+    if form in _FOR_PEOPLE and of_many:
         shown = replace(pivot.sheet_of_many(results, failures.broken_of(of, lacks)), leads=against is not None)
         if shown.leads:
             shown = replace(shown, doubts=pivot.doubts_of(results, informing=False))
@@ -488,14 +393,6 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
     return f"Measured here:\n{measured}\n\n{others}" if others else measured
 
 
-def _is_for_many(results: Sequence[Result], wanted: _Wanted) -> bool:
-    from natgauge.reports import pivot
-
-    if wanted.against is None:
-        return not wanted.verbose and pivot.is_wanted(results)
-    return wanted.against == "metrics"
-
-
 def _answered(
     form: str,
     sentences: Sequence[Sentence],
@@ -514,7 +411,6 @@ def _answered(
     from natgauge.reports.heading import heading
     from natgauge.reports.sheet import of_trials
     from natgauge.reports.text import answered
-    from natgauge.tables import columns
 
     measured = heading(collected, (), own).sentence
     if form == "text":
@@ -538,7 +434,6 @@ def _rendered(form: str, shown: Sheet, collected: StoredResults, own: OwnWords) 
     """Return the sheet of these records in a form; text is as wide as the terminal, drafts have no frames."""
     from natgauge.reports import csv_table, markup, text
     from natgauge.reports.heading import caption
-    from natgauge.tables import columns
 
     if form == "text":
         return text.render(shown, columns())
@@ -562,17 +457,12 @@ def _compared(collected: StoredResults, form: str, own: OwnWords) -> str:
     if form == "csv":
         return comparison.csv_table(collected.records)
     is_text = form == "text"
-    return "\n\n".join(
-        _answered(
-            form,
-            comparison.sentences(one.record),
-            comparison.sheet(one.record, short=is_text, by_frame=is_text),
-            of,
-            own,
-        )
-        for one in collected.comparisons
-        for of in [replace(collected, stored=(), comparisons=(one,), audits=())]
-    )
+    tables = []
+    for one in collected.comparisons:
+        sheet = comparison.sheet(one.record, short=is_text, by_frame=is_text)
+        of = replace(collected, stored=(), comparisons=(one,), audits=())
+        tables.append(_answered(form, comparison.sentences(one.record), sheet, of, own))
+    return "\n\n".join(tables)
 
 
 def _audited(collected: StoredResults, form: str, own: OwnWords) -> str:
@@ -583,3 +473,66 @@ def _audited(collected: StoredResults, form: str, own: OwnWords) -> str:
     marked = form in ("text", "markdown")
     of = replace(collected, stored=(), comparisons=())
     return _answered(form, audit.answers(records), audit.table(records, marked=marked), of, own)
+
+
+# Ratios of stored comparisons over commits or dates
+
+
+def _show_history(folders: Sequence[Path], wanted: _Wanted, own: OwnWords) -> None:
+    """Print the history of all comparisons of these folders, or write it into files."""
+    from natgauge.analysis.history import history
+    from natgauge.reports.history import dated
+    from natgauge.stored import find_results
+
+    others = ("against", "published", "like", "parquet", "junit")
+    if wrong := next((name for name in others if getattr(wanted, name)), ""):
+        raise UsageError(f"report: --{wrong}: is not for --history; leave one of both out")
+    share = _MARGIN if wanted.margin is None else wanted.margin
+    if not 0 <= share < 1:
+        raise UsageError(f"report: --margin {share:g} is not from 0 to below 1 (100%); give a share such as 5%")
+    collected = find_results.find(folders, as_labelled=True)
+    say_copies(collected)
+    if not collected.comparisons:
+        raise UsageError("report: --history: the folders hold no comparison; name results of natgauge compare")
+    every = history(dated(collected.comparisons), share)
+    _say_written(_write_history(every, share, wanted, own), beside=bool(wanted.printed))
+    if wanted.prints:
+        _print_history(every, share, own, wanted.form or "text")
+
+
+def _write_history(every: Sequence[HistorySeries], margin: float, wanted: _Wanted, own: OwnWords) -> list[Path]:
+    """Write the page and the figures; return the paths of the files."""
+    from natgauge.reports import history as views
+
+    written: list[Path] = []
+    if wanted.html is not None:
+        from natgauge.reports.html import page
+
+        text = page.history_page(views.TITLE, views.sentences(every), views.groups(every, margin), own)
+        file_access.write(wanted.html, text, what="report", remedy="name a file in a folder of yours")
+        written += _unless_stream(wanted.html)
+    for form, folder in wanted.drawn.items():
+        from natgauge.reports.html import drawings
+
+        written += drawings.write(views.groups(every, margin), folder, form, own, bare=wanted.bare)
+    return written
+
+
+def _print_history(every: Sequence[HistorySeries], margin: float, own: OwnWords, form: str) -> None:
+    from natgauge.reports import history as views
+    from natgauge.reports import markup
+    from natgauge.reports.text import answered, plain
+
+    sheet, sentences = views.sheet(every, margin), views.sentences(every)
+    if form == "json":
+        document(views.document(every, margin))
+        return
+    if form == "csv":
+        say(views.csv_table(every))
+        return
+    text = plain(sheet) if form == "draft" else markup.render_latex(sheet, own.title or views.TITLE)
+    if form == "markdown":
+        text = "\n".join([*(f"- {markup.escaped(one.text)}" for one in sentences), "", markup.render_markdown(sheet)])
+    elif form == "text":
+        text = wrapped(answered(sentences, sheet, columns()))
+    say(own.above(form, text))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from natgauge import tables
 from natgauge.plain_text import visible
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ def json_object(kind: str, of: object) -> None:
 
 def say_findings(of: Iterable[Finding]) -> None:
     """Print a line for each finding: state, place if any, name, and what was found with the remedy."""
-    from natgauge.tables import aligned
-
     rows = [
         (
             finding.state,
@@ -64,14 +63,12 @@ def say_findings(of: Iterable[Finding]) -> None:
         )
         for finding in of
     ]
-    for line in aligned(rows):
+    for line in tables.aligned(rows):
         say(line)
 
 
 def wrapped(text: str) -> str:
     """Return a text without lines that are wider than the terminal; unchanged where standard output is none."""
-    from natgauge import tables
-
     return tables.wrapped(text, tables.columns()) if sys.stdout is not None and sys.stdout.isatty() else text
 
 

@@ -16,7 +16,6 @@ from natgauge.words import Transport
 
 if TYPE_CHECKING:
     from natgauge.tester.cable import CableFigures
-    from natgauge.tester.own_rates import SelfTest
 
 
 @cloup.command("selftest", short_help="Measure the tester itself over a virtual cable.")
@@ -49,8 +48,12 @@ def command(
     )
     if as_json:
         json_object("selftest", test)
-    else:
-        _summarize(test)
+        return
+    lost = sum(figures.lost_at_90_percent for figures in test.cable)
+    frames = with_noun(f"{lost:,}", "frames were", "frame was") if lost else "no frame was"
+    cpus = ", ".join(map(str, test.sender_cpus))
+    say(f"Sent from CPU {cpus}; clock source {test.clock_source}; {frames} lost at 90 % of the highest rates.")
+    say("The redirect floor is a program that only redirects to one that only drops: what any frame takes.")
 
 
 def _print_figures(figures: CableFigures) -> None:
@@ -72,15 +75,3 @@ def _print_figures(figures: CableFigures) -> None:
         f"(phase 1: {number(figures.phase1_frames_per_second)}); at 90 % {figures.lost_at_90_percent:,} of "
         f"{figures.frames_at_90_percent:,} lost{lag}{mean}{floor}"
     )
-
-
-def _summarize(test: SelfTest) -> None:
-    lost = sum(figures.lost_at_90_percent for figures in test.cable)
-    verdict = (
-        "no frame was lost at 90 %"
-        if lost == 0
-        else f"{with_noun(f'{lost:,}', 'frames were', 'frame was')} lost at 90 %"
-    )
-    cpus = ", ".join(map(str, test.sender_cpus))
-    say(f"Sent from CPU {cpus}; clock source {test.clock_source}; {verdict} of the highest rates.")
-    say("The redirect floor is a program that only redirects to one that only drops: what any frame takes.")

@@ -14,6 +14,7 @@ from natgauge.cli.parameters import ValueType, WholeRange
 from natgauge.cli.say import document, epilog, say, say_copies
 from natgauge.errors import UsageError
 from natgauge.inputs.input import Number
+from natgauge.tables import columns
 
 if TYPE_CHECKING:
     from natgauge.analysis.sizing import Subscribers
@@ -64,9 +65,7 @@ _MOST: Final = 1e9
     help="Write the page of natgauge report --html, too, which begins with this answer; - prints the page alone.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
-@click.pass_context
 def command(
-    context: click.Context,
     *,
     folders: tuple[Path, ...],
     subscribers: int,
@@ -78,7 +77,7 @@ def command(
     device_timeout: float | None,
     html: Path | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Print which gateways carry the subscribers, what ends them first, how many cores all need, and what to change.
 
     RESULT is a results folder, a folder with several of them, or a campaign's: connection-rate for new connections,
@@ -88,9 +87,7 @@ def command(
     """
     from natgauge.analysis.sizing import Subscribers, takes_addresses
     from natgauge.reports.sizing import answer, words
-    from natgauge.reports.sizing import answer as documents
     from natgauge.stored import find_results
-    from natgauge.tables import columns
 
     asked = Subscribers(
         subscribers, connections_each, new_each, mbit_each, mean_frame, outside_addresses, device_timeout
@@ -113,10 +110,10 @@ def command(
     if html is not None:
         _write(collected, html, answer.answer_of(found))
     if as_json:
-        document(documents.document(found, asked, results))
+        document(answer.document(found, asked, results))
     elif not is_page:
         say(answer.text(found, asked, results, columns()))
-    context.exit(answer.exit_status(found, subscribers))
+    return answer.exit_status(found, subscribers)
 
 
 def _refuse(asked: Subscribers) -> None:

@@ -15,6 +15,7 @@ from natgauge.figure_text import at_least, at_most, duration, number, with_noun
 from natgauge.file_access import is_there
 from natgauge.interval_text import readings, readings_of, resolved
 from natgauge.records.store import SUMMARY
+from natgauge.tables import aligned, columns
 from natgauge.words import listed
 
 if TYPE_CHECKING:
@@ -31,44 +32,36 @@ def command(folders: tuple[Path, ...], as_json: bool) -> None:
     """Print the progress of the campaign in DIR, which may be running, or of several."""
     from natgauge.campaigns.state import status
 
-    for campaign_status in map(status, folders):
+    for campaign in map(status, folders):
         if as_json:
-            json_object("status", campaign_status)
+            json_object("status", campaign)
         else:
-            say("\n".join(lines(campaign_status)))
+            say("\n".join(lines(campaign)))
 
 
-def lines(campaign_status: CampaignStatus) -> list[str]:
+def lines(campaign: CampaignStatus) -> list[str]:
     """The status of a campaign, in words."""
-    from natgauge.tables import aligned, columns
-
-    done = sum(measurement.done for measurement in campaign_status.measurements)
-    left = sum(measurement.left for measurement in campaign_status.measurements)
-    cells = len({measurement.cell for measurement in campaign_status.measurements})
-    how = "running" if campaign_status.runs else "not running" if left else "ended"
+    done = sum(each.done for each in campaign.measurements)
+    left = sum(each.left for each in campaign.measurements)
+    cells = len({each.cell for each in campaign.measurements})
+    how = "running" if campaign.runs else "not running" if left else "ended"
     causes: dict[str, list[str]] = {}
-    for each in campaign_status.measurements:
+    for each in campaign.measurements:
         if each.broken:
             causes.setdefault(each.broken, []).append(f"{each.measurement} of {each.cell}")
     broken = f", {with_noun(sum(map(len, causes.values())), 'measurements')} broke" if causes else ""
-    time = (
-        f", about {duration(campaign_status.seconds_left)}" if left and campaign_status.seconds_left is not None else ""
-    )
+    time = f", about {duration(campaign.seconds_left)}" if left and campaign.seconds_left is not None else ""
     more = f", {left} left at most{time}" if left else ""
-    trials = f"{with_noun(campaign_status.trials, 'trials')}{' so far' if left else ''}"
+    trials = f"{with_noun(campaign.trials, 'trials')}{' so far' if left else ''}"
     counted = f"{with_noun(cells, 'cells')}, {with_noun(done, 'repetitions')} done{more}; {trials}"
-    text = [f"{campaign_status.name}: {how}{broken}; {counted}"]
-    if campaign_status.now is not None and left:
+    text = [f"{campaign.name}: {how}{broken}; {counted}"]
+    if campaign.now is not None and left:
         text.extend(
-            f"  {'now' if campaign_status.runs else 'stopped in'}: {_now(trial)}"
-            for trial in (*campaign_status.beside, campaign_status.now)
+            f"  {'now' if campaign.runs else 'stopped in'}: {_now(trial)}" for trial in (*campaign.beside, campaign.now)
         )
     rows = [
-        (
-            f"{measurement.cell} {measurement.measurement}",
-            _measurement(measurement) + _doubt(campaign_status, measurement),
-        )
-        for measurement in campaign_status.measurements
+        (f"{each.cell} {each.measurement}", _measurement(each) + _doubt(campaign, each))
+        for each in campaign.measurements
     ]
     table = [f"  {line}" for line in aligned(rows)]
     if max(map(len, table)) > columns():
@@ -107,12 +100,12 @@ def _measurement(measurement: MeasurementStatus) -> str:
     return f"{'broken, ' if measurement.broken else ''}{measurement.done} of {measurement.most_repetitions}{text}"
 
 
-def _doubt(campaign_status: CampaignStatus, measurement: MeasurementStatus) -> str:
+def _doubt(campaign: CampaignStatus, measurement: MeasurementStatus) -> str:
     """What the report says instead of the values, for doubts that could change the answer; empty where it says them."""
     # Bounds say by themselves that the value is none.
     if not measurement.folder or measurement.cut_off or any(measurement.bounds):
         return ""
-    summary = campaign_status.folder / measurement.folder / SUMMARY
+    summary = campaign.folder / measurement.folder / SUMMARY
     if not is_there(summary):
         return ""
     # Only results need the views of results.

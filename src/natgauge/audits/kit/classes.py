@@ -141,9 +141,9 @@ def _outside(flows: Iterable[Flow]) -> tuple[tuple[Endpoint, Endpoint], ...]:
 def _contested(examiner: Examiner, seen: MappingSeen, remotes: Sequence[Endpoint]) -> MappingSeen:
     """Return the class of a gateway whose mapping looked endpoint-independent, when another flow has the port."""
     found = _clash(examiner, examiner.host(), remotes[0], remotes[-1])
-    if found.flow is None or found.other is None:
+    if found.both is None:
         return replace(seen, further=found.flows)
-    flow, other = found.flow, found.other
+    flow, other = found.both
     for remote in remotes[1:-1]:
         examiner.open(other, remote)
     flows = [flow, *(examiner.open(flow.inside, remote) for remote in remotes[1:])]
@@ -155,13 +155,11 @@ class _Clash:
     """Flows to two remote endpoints that looked for one outside endpoint of two of them.
 
     Attributes:
-        flow: the flow to the first remote endpoint that has it; None = no two flows had one.
-        other: the inside endpoint of the flow to the second remote endpoint that has it; None = as of `flow`.
+        both: the flow to the first remote endpoint that has it, and the inside endpoint of the other; None = none had.
         pairs: outside endpoints of flows to the first and to the second remote endpoint, in order of opening.
     """
 
-    flow: Flow | None
-    other: Endpoint | None
+    both: tuple[Flow, Endpoint] | None
     pairs: Sequence[tuple[Endpoint, Endpoint]]
 
     @property
@@ -200,11 +198,11 @@ def _clash(examiner: Examiner, rival: Address, first: Endpoint, second: Endpoint
         pairs.append((flow.mapped, other.mapped))
         for mapped in (flow.mapped, other.mapped):
             if mapped in ours and mapped in theirs and ours[mapped].inside != theirs[mapped].inside:
-                return _Clash(ours[mapped], theirs[mapped].inside, pairs)
+                return _Clash((ours[mapped], theirs[mapped].inside), pairs)
         seen = (*ours, *theirs)
         if number >= _LEAST_PAIRS and (_room(seen) > _WIDE_RANGE or _would_clash(number, seen)):
             break
-    return _Clash(None, None, pairs)
+    return _Clash(None, pairs)
 
 
 def _would_clash(pairs: int, seen: Sequence[Endpoint]) -> bool:
@@ -382,9 +380,10 @@ def overloading(examiner: Examiner) -> OverloadingSeen:
     if mine.port == own.port:
         return OverloadingSeen(None)
     found = _clash(examiner, others[0].inside.address, first, second)
-    if found.flow is not None and found.other is not None:
-        shared = found.flow.mapped
-        return OverloadingSeen(shared, examiner.open(found.other, first).mapped == shared, found.flows)
+    if found.both is not None:
+        clashing, rival = found.both
+        shared = clashing.mapped
+        return OverloadingSeen(shared, examiner.open(rival, first).mapped == shared, found.flows)
     before = tuple(zip(*found.pairs, strict=True))
     if found.doubt and not found.are_counted and _are_apart(*before):
         # The range may be that of a host and a remote endpoint, so both hosts have had ports to both.
@@ -452,11 +451,7 @@ def _across(examiner: Examiner, source: Flow, target: Flow) -> Packet | None:
         return same and seen.destination == target.inside.address
 
     frame = examiner.deliver(
-        packet,
-        up=True,
-        to="initiator",
-        wanted=wanted,
-        note="to the outside endpoint of the other inside host",
+        packet, up=True, to="initiator", wanted=wanted, note="to the outside endpoint of the other inside host"
     )
     return None if frame is None else frame.packet
 

@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Datagrams of an audit beside its flows: ICMP errors, and large datagrams, whole or in fragments.
-
-An ICMP error is made for a flow on either side of the gateway, and read where it arrives. Fragments are put together
-where they arrive.
-"""
+"""Datagrams of an audit beside its flows: ICMP errors, and large datagrams, whole or in fragments."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -175,8 +171,9 @@ def carry(  # noqa: PLR0913 - one datagram, each property by its name
             if _data(frame.packet) and is_own:
                 network.received(frame)
                 frames.append(frame)
-        arrived = b"".join(_data(frame.packet) for frame in _ordered(frames))
-        if arrived == data and not _whole_is_right(frames):
+        packets = sorted((frame.packet for frame in frames), key=lambda packet: packet.offset)
+        arrived = b"".join(map(_data, packets))
+        if arrived == data and not _whole_is_right(packets):
             for frame in frames:
                 network.damage(frame)
         elif arrived == data:
@@ -186,13 +183,8 @@ def carry(  # noqa: PLR0913 - one datagram, each property by its name
     return Carried(is_changed=is_changed)
 
 
-def _ordered(frames: list[CapturedFrame]) -> list[CapturedFrame]:
-    return sorted(frames, key=lambda frame: frame.packet.offset)
-
-
-def _whole_is_right(frames: list[CapturedFrame]) -> bool:
+def _whole_is_right(packets: Sequence[Packet]) -> bool:
     """Whether the checksum of a datagram is right that arrived in fragments; that of a whole one was looked at."""
-    packets = [frame.packet for frame in _ordered(frames)]
     if not packets[0].is_fragment:
         return True
     payload = b"".join(packet.payload for packet in packets)

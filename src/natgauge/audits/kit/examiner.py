@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an examination does with a gateway: open flows, send along them, try to enter, compete, and see what arrives.
-
-An audit's observations are values that several verdicts share, the frames that decide a verdict, or why none can.
-"""
+"""What an examination does with a gateway: open flows, send along them, try to enter, compete, and see what arrives."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from ipaddress import IPv6Network
+from ipaddress import IPv6Address, IPv6Network
 from itertools import cycle
 from typing import Any, Final, TypeVar
 
@@ -26,14 +23,31 @@ from natgauge.audits.kit.packets import (
     Packet,
     SequenceNumber,
     after_syn,
-    embedded,
     is_same,
     is_tcp,
     lone_packet,
 )
+from natgauge.embedding import embedded
 from natgauge.words import Address, Side, Transport
 
 _T = TypeVar("_T")
+
+
+#: A frame that does not arrive is sent again, because the host may stall or lose a frame.
+TRIES: Final = 3
+PATIENCE_SECONDS: Final = 1.0
+#: Wait for a frame after the control frames that were sent behind it have arrived.
+SETTLE_SECONDS: Final = 0.05
+#: Ports of the inside, all even, and of the outside; ports that no rule treats in a special way.
+_PORTS: Final = range(20_000, 60_002, 2)
+_REMOTE_PORTS: Final = range(7_000, 20_000)
+#: The odd ports between those of the inside, in steps that no small block of ports has room for.
+_SPARE_PORTS: Final = tuple(20_001 + 2 * (index * 7_919 % 20_000) for index in range(20_000))
+#: Why an examination that needs a rival has no verdict. Two hosts on one source port compete only if the gateway gives
+#: them one outside address; behind a pool of addresses the second host can have another one.
+ALONE: Final = "no other inside host had its outside address, so no two hosts competed for a port"
+#: Hosts whose flow may be refused before the search ends: each takes as long as all tries of a frame.
+_MOST_REFUSED: Final = 2
 
 
 class NotSeenError(Exception):
@@ -56,24 +70,68 @@ class NotApplicableError(Exception):
     """A requirement does not apply to this gateway; the text is the reason, without a full stop."""
 
 
+def _from_any(ports: Sequence[int]) -> Iterator[int]:
+    """Return an endless iterator over ports that begins at one of the first thousand."""
+    start = secrets.randbelow(1000)
+    return cycle((*ports[start:], *ports[:start]))
+
+
 @dataclass(eq=False)
-class Observations:
-    """Values that were observed once, and the evidence of the verdict.
+class Examiner:
+    """Opens flows through the gateway, sees what arrives, and keeps what verdicts share and their evidence.
+
+    All methods that wait for a frame which a gateway has to deliver, or for control frames, raise `NotSeenError` if
+    the frame does not arrive, and those that open flows also if it arrives with its inside source.
 
     Attributes:
         transport: transport of the verdict, and of flows for which no other one is named.
         floods: how often other traffic at the tester's ports kept the examiner from a verdict.
+        prefix: NAT64 prefix in which the inside writes outside addresses; None = it writes them as they are.
+        blocks: port blocks of the inside hosts; None = the recipe declares none.
+        wait: longest wait for something that ends, in s; 0 = there is none.
+        knobs: values that the user has set for knobs of the device, by name.
+        pool: outside addresses that the gateway has; 0 = not known.
+        teams: inside hosts that examinations use in teams, the first ones; None = all.
+        forwarded: transports of which the gateway has translated a flow; those of others say that it does not.
+        accepted: by transport, the only ports outside to which the gateway's rules let flows go; others go to any.
+        narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
     """
 
     network: Network
     transport: Transport = "udp"
-    floods: int = field(default=0, kw_only=True)
-    _seen: dict[tuple[Any, ...], tuple[Any, range]] = field(default_factory=dict, kw_only=True)
-    _used: set[tuple[Any, ...]] = field(default_factory=set, kw_only=True)
-    _cited: set[int] = field(default_factory=set, kw_only=True)
-    _begun: int = field(default=0, kw_only=True)
+    prefix: IPv6Network | None = None
+    narrow: Callable[[int], AbstractContextManager[None]] | None = None
+    mappings: int = 64_512
+    configured: Mapping[str, int] = field(default_factory=dict)
+    timers: dict[str, Any] = field(default_factory=dict)
+    blocks: HostBlocks | None = None
+    wait: float = 0.0
+    knobs: Mapping[str, int] = field(default_factory=dict)
+    pool: int = 0
+    teams: int | None = None
+    forwarded: set[Transport] = field(default_factory=set)
+    accepted: Mapping[Transport, Sequence[int]] = field(default_factory=dict)
+    control_by: Transport = "udp"
+    fragments_entered: bool = False
+    floods: int = 0
+    inside: InsideHosts = field(init=False)
+    _seen: dict[tuple[Any, ...], tuple[Any, range]] = field(default_factory=dict)
+    _used: set[tuple[Any, ...]] = field(default_factory=set)
+    _cited: set[int] = field(default_factory=set)
+    _begun: int = 0
     #: Outside ports that the present look has given, by host and transport, where only some may be used.
-    _given: set[tuple[int, Transport, int]] = field(default_factory=set, kw_only=True)
+    _given: set[tuple[int, Transport, int]] = field(default_factory=set)
+    _ports: Iterator[int] = field(default_factory=lambda: _from_any(_PORTS))
+    _remote_ports: Iterator[int] = field(default_factory=lambda: _from_any(_REMOTE_PORTS))
+    _spare_ports: Iterator[int] = field(default_factory=lambda: _from_any(_SPARE_PORTS))
+    _control: Flow | None = None
+    _every: frozenset[Address] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.inside = InsideHosts(self.every_host[: self.teams])
+        self._every = frozenset(self.every_host)
+
+    # Observations
 
     @property
     def mark(self) -> int:
@@ -142,69 +200,6 @@ class Observations:
         frames = self.network.frames
         numbers = sorted(self._cited | set(range(self._begun, len(frames))))
         return tuple(frames[number] for number in numbers if frames[number].is_told)
-
-
-#: A frame that does not arrive is sent again, because the host may stall or lose a frame.
-TRIES: Final = 3
-PATIENCE_SECONDS: Final = 1.0
-#: Wait for a frame after the control frames that were sent behind it have arrived.
-SETTLE_SECONDS: Final = 0.05
-#: Ports of the inside, all even, and of the outside; ports that no rule treats in a special way.
-_PORTS: Final = range(20_000, 60_002, 2)
-_REMOTE_PORTS: Final = range(7_000, 20_000)
-#: The odd ports between those of the inside, in steps that no small block of ports has room for.
-_SPARE_PORTS: Final = tuple(20_001 + 2 * (index * 7_919 % 20_000) for index in range(20_000))
-
-
-def _from_any(ports: Sequence[int]) -> Iterator[int]:
-    """Return an endless iterator over ports that begins at one of the first thousand."""
-    start = secrets.randbelow(1000)
-    return cycle((*ports[start:], *ports[:start]))
-
-
-@dataclass(eq=False)
-class Examiner(Observations):
-    """Opens flows through the gateway and sees what arrives.
-
-    All methods that wait for a frame which a gateway has to deliver, or for control frames, raise `NotSeenError` if
-    the frame does not arrive, and those that open flows also if it arrives with its inside source.
-
-    Attributes:
-        prefix: NAT64 prefix in which the inside writes outside addresses; None = it writes them as they are.
-        blocks: port blocks of the inside hosts; None = the recipe declares none.
-        wait: longest wait for something that ends, in s; 0 = there is none.
-        knobs: values that the user has set for knobs of the device, by name.
-        pool: outside addresses that the gateway has; 0 = not known.
-        teams: inside hosts that examinations use in teams, the first ones; None = all.
-        forwarded: transports of which the gateway has translated a flow; those of others say that it does not.
-        accepted: by transport, the only ports outside to which the gateway's rules let flows go; others go to any.
-        narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
-    """
-
-    prefix: IPv6Network | None = None
-    narrow: Callable[[int], AbstractContextManager[None]] | None = None
-    mappings: int = 64_512
-    configured: Mapping[str, int] = field(default_factory=dict)
-    timers: dict[str, Any] = field(default_factory=dict)
-    blocks: HostBlocks | None = None
-    wait: float = 0.0
-    knobs: Mapping[str, int] = field(default_factory=dict)
-    pool: int = 0
-    teams: int | None = None
-    forwarded: set[Transport] = field(default_factory=set)
-    accepted: Mapping[Transport, Sequence[int]] = field(default_factory=dict)
-    control_by: Transport = "udp"
-    fragments_entered: bool = False
-    inside: InsideHosts = field(init=False)
-    _ports: Iterator[int] = field(default_factory=lambda: _from_any(_PORTS))
-    _remote_ports: Iterator[int] = field(default_factory=lambda: _from_any(_REMOTE_PORTS))
-    _spare_ports: Iterator[int] = field(default_factory=lambda: _from_any(_SPARE_PORTS))
-    _control: Flow | None = None
-    _every: frozenset[Address] = frozenset()
-
-    def __post_init__(self) -> None:
-        self.inside = InsideHosts(self.every_host[: self.teams])
-        self._every = frozenset(self.every_host)
 
     # Endpoints
 
@@ -312,7 +307,9 @@ class Examiner(Observations):
 
     def written(self, remote: Endpoint) -> Endpoint:
         """Return an outside endpoint as the inside writes it."""
-        return remote if self.prefix is None else Endpoint(embedded(self.prefix, remote.address), remote.port)
+        if self.prefix is None or isinstance(remote.address, IPv6Address):
+            return remote
+        return Endpoint(embedded(self.prefix, remote.address), remote.port)
 
     def tag(self) -> bytes:
         """Return 8 octets that no other frame of the audit carries."""
@@ -510,13 +507,6 @@ class Examiner(Observations):
         return "" if self.sends(flow, ACK, up=up, since=since) else "the last ACK"
 
 
-#: Why an examination that needs a rival has no verdict. Two hosts on one source port compete only if the gateway gives
-#: them one outside address; behind a pool of addresses the second host can have another one.
-ALONE: Final = "no other inside host had its outside address, so no two hosts competed for a port"
-#: Hosts whose flow may be refused before the search ends: each takes as long as all tries of a frame.
-_MOST_REFUSED: Final = 2
-
-
 def rival_of(
     examiner: Examiner, own: Endpoint, outside: Address, remote: Endpoint, transport: Transport | None = None
 ) -> Flow | None:
@@ -535,10 +525,10 @@ def rival_of(
             flow = examiner.open(Endpoint(host, own.port), remote, transport)
         except UntranslatedError:
             # It took no time.
-            examiner.inside.is_refused(host)
+            examiner.inside.note_refusal(host)
             continue
         except NotSeenError as error:
-            examiner.inside.is_refused(host)
+            examiner.inside.note_refusal(host)
             refusals.append(error)
             if len(refusals) < _MOST_REFUSED:
                 continue

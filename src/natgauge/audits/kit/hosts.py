@@ -94,7 +94,7 @@ class InsideHosts:
         """Return the outside address that a host had last; None = it had no flow."""
         return self._outside.get(host)
 
-    def is_refused(self, host: Address) -> None:
+    def note_refusal(self, host: Address) -> None:
         """Note that the gateway refused a flow of a host."""
         self._refused.add(host)
 

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two ports of the tester in an audit: send packets, wait for them, answer ARP and NDP, keep every frame.
 
-Frames have sentences, and those that decided a verdict are written as a capture.
-
-The ports of a lab are packet sockets, two for each port. A filter in the kernel gives the first socket what an audit
-reads. The second one has the opposite filter and is never read: the kernel counts for it the frames that it gets and
-has no room for.
+Frames that decided a verdict have sentences, and become a capture. The ports of a lab are packet sockets, two for each
+port. A filter in the kernel gives the first socket what an audit reads. The second one has the opposite filter and is
+never read: the kernel counts for it the frames that it gets and has no room for.
 """
 
 from __future__ import annotations
@@ -116,8 +114,8 @@ _EACH: Final = 2
 #: Other frames that disturb no verdict: a burst, and a rate in frames/s. Each is as many frames as the kernel's queue
 #: of a port has room for (net.core.netdev_max_backlog, 1000).
 _BURST, _RATE = 1000, 1000
-_IPV4, _ARP, _IPV6 = b"\x08\x00", b"\x08\x06", b"\x86\xdd"
-_ARP_IPV4: Final = struct.pack("!HHBB", 1, 0x0800, 6, 4)
+_IPV4, _ARP, _IPV6 = 0x0800, 0x0806, 0x86DD
+_ARP_IPV4: Final = struct.pack("!HHBB", 1, _IPV4, 6, 4)
 _BROADCAST: Final = b"\xff" * 6
 _SOLICITATION, _ADVERTISEMENT = 135, 136
 #: Types of NDP's messages, and octets of the shortest of the two above (RFC 4861 section 4).
@@ -359,7 +357,7 @@ class Network:
 
     def _take(self, side: Side, octets: bytes, is_partial: bool = False) -> None:  # noqa: FBT001, FBT002 - a tuple's
         self._received += 1
-        kind, body = octets[12:14], octets[14:]
+        kind, body = int.from_bytes(octets[12:14], "big"), octets[14:]
         if kind == _ARP:
             self._answer_arp(side, body)
             return
@@ -387,8 +385,8 @@ class Network:
         self._octets += len(frame.octets)
         self.frames.append(frame)
 
-    def _put(self, side: Side, destination: bytes, kind: bytes, body: bytes) -> bytes:
-        octets = (destination + self.ports.mac(side) + kind + body).ljust(_LEAST_OCTETS, b"\0")
+    def _put(self, side: Side, destination: bytes, kind: int, body: bytes) -> bytes:
+        octets = (destination + self.ports.mac(side) + kind.to_bytes(2, "big") + body).ljust(_LEAST_OCTETS, b"\0")
         self.ports.send(side, octets)
         return octets
 
@@ -437,6 +435,8 @@ class Network:
         self._put(side, mac, _IPV6, packet.octets())
 
 
+# The filter of a port, and its packet sockets
+
 _SO_ATTACH_FILTER: Final = 26
 #: Instructions: load a word, half or octet at a place; jump if equal, above or equal; return (linux/filter.h).
 _LOAD_WORD, _LOAD_HALF, _LOAD_OCTET = 0x20, 0x28, 0x30
@@ -444,10 +444,8 @@ _IF_EQUAL, _IF_AT_LEAST, _RETURN = 0x15, 0x35, 0x06
 _ALL: Final = 0xFFFFFFFF
 #: Place of a value that is not in the frame: whether the kernel took a VLAN tag out of it (SKF_AD_VLAN_TAG_PRESENT).
 _VLAN_TAG: Final = 0xFFFFF000 + 48
-_ETHERTYPE, _FILTERED_IPV4, _FILTERED_ARP, _FILTERED_IPV6 = 12, 0x0800, 0x0806, 0x86DD
-_NEXT_HEADER, _ICMPV6 = 20, 58
-#: Place of ICMPv6's type; types of NDP's messages (RFC 4861 section 4).
-_ICMPV6_TYPE, _FIRST_NDP, _BEHIND_NDP = 54, 133, 138
+#: Places of the frame's type, and of an IPv6 packet's protocol and ICMPv6 type.
+_ETHERTYPE, _NEXT_HEADER, _ICMPV6_TYPE = 12, 20, 54
 _TAKE, _LEAVE = "take", "leave"
 
 #: Instruction, value, and where to go if the comparison holds and if it does not: a label, or "" = to the next one.
@@ -474,14 +472,14 @@ def _steps(mac: bytes) -> list[tuple[str, _Step]]:
         ("", (_LOAD_WORD, _VLAN_TAG, "", "")),
         ("", (_IF_EQUAL, 0, "", _LEAVE)),
         ("", (_LOAD_HALF, _ETHERTYPE, "", "")),
-        ("", (_IF_EQUAL, _FILTERED_ARP, _TAKE, "")),
-        ("", (_IF_EQUAL, _FILTERED_IPV4, "address", "")),
-        ("", (_IF_EQUAL, _FILTERED_IPV6, "", _LEAVE)),
+        ("", (_IF_EQUAL, _ARP, _TAKE, "")),
+        ("", (_IF_EQUAL, _IPV4, "address", "")),
+        ("", (_IF_EQUAL, _IPV6, "", _LEAVE)),
         ("", (_LOAD_OCTET, _NEXT_HEADER, "", "")),
-        ("", (_IF_EQUAL, _ICMPV6, "", "address")),
+        ("", (_IF_EQUAL, ICMPV6, "", "address")),
         ("", (_LOAD_OCTET, _ICMPV6_TYPE, "", "")),
-        ("", (_IF_AT_LEAST, _FIRST_NDP, "", "address")),
-        ("", (_IF_AT_LEAST, _BEHIND_NDP, "address", _TAKE)),
+        ("", (_IF_AT_LEAST, _NEIGHBOURS.start, "", "address")),
+        ("", (_IF_AT_LEAST, _NEIGHBOURS.stop, "address", _TAKE)),
         ("address", (_LOAD_WORD, 2, "", "")),
         ("", (_IF_EQUAL, low, "own", "")),
         ("", (_IF_EQUAL, _ALL, "", _LEAVE)),
@@ -514,8 +512,7 @@ def attach(opened: socket.socket, mac: bytes, *, wanted: bool) -> None:
     """Attach the filter to a packet socket; arguments as of `program`."""
     code = program(mac, wanted=wanted)
     memory = ctypes.create_string_buffer(code)
-    instructions = len(code) // 8
-    opened.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", instructions, ctypes.addressof(memory)))
+    opened.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(code) // 8, ctypes.addressof(memory)))
 
 
 class PacketSockets:

@@ -12,10 +12,9 @@ import secrets
 import struct
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Network, ip_address
+from ipaddress import ip_address
 from typing import Final
 
-from natgauge import embedding
 from natgauge.words import Address, Transport
 
 TCP: Final = 6
@@ -28,6 +27,7 @@ _FRAGMENT_HEADER: Final = 44
 _SKIPPED: Final = frozenset({0, 43, 60})
 
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
+_FLAGS: Final = {SYN: "SYN", FIN: "FIN", RST: "RST", ACK: "ACK"}
 _WINDOW: Final = 65535
 
 #: Types of echo request and reply, by IP version (RFC 792, RFC 4443).
@@ -266,7 +266,7 @@ def make_error(source: Address, destination: Address, error: ErrorMessage) -> Pa
 
 def checksummed(source: Address, destination: Address, protocol: int, octets: bytes, place: int) -> Packet:
     """Return a packet with these octets and their right checksum, which is at this place; they have 0 there."""
-    value = upper_checksum(source, destination, protocol, octets)
+    value = _upper_checksum(source, destination, protocol, octets)
     # A computed 0 is sent as all ones, because 0 means that there is none (RFC 768).
     value = 0xFFFF if value == 0 and protocol == UDP else value
     return Packet(source, destination, protocol, octets[:place] + value.to_bytes(2, "big") + octets[place + 2 :])
@@ -281,10 +281,10 @@ def is_right(packet: Packet) -> bool:
     """Whether the checksum of a whole packet's segment is right, or absent where IPv4 allows it."""
     if packet.protocol == UDP and packet.source.version == 4 and packet.payload[6:8] == b"\0\0":
         return True
-    return upper_checksum(packet.source, packet.destination, packet.protocol, packet.payload) == 0
+    return _upper_checksum(packet.source, packet.destination, packet.protocol, packet.payload) == 0
 
 
-def upper_checksum(source: Address, destination: Address, protocol: int, octets: bytes) -> int:
+def _upper_checksum(source: Address, destination: Address, protocol: int, octets: bytes) -> int:
     """Return the checksum of an upper-layer segment with its pseudo header; 0 for octets that contain their own."""
     total = _sum(octets)
     if protocol != ICMP[4]:
@@ -305,15 +305,6 @@ def _sum(octets: bytes) -> int:
 def _complement(total: int) -> int:
     """Return the complement of a sum; that of words that are not all zero is never zero (RFC 1071 section 2)."""
     return 0xFFFF - ((total - 1) % 0xFFFF + 1) if total else 0xFFFF
-
-
-def embedded(prefix: IPv6Network, address: Address) -> Address:
-    """Return an IPv4 address behind a NAT64 prefix; IPv6 addresses unchanged."""
-    return embedding.embedded(prefix, address) if isinstance(address, IPv4Address) else address
-
-
-TRANSPORTS: Final[tuple[Transport, ...]] = ("udp", "tcp", "icmp")
-_FLAGS: Final = {SYN: "SYN", FIN: "FIN", RST: "RST", ACK: "ACK"}
 
 
 @dataclass(slots=True)

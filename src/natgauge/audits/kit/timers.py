@@ -153,7 +153,7 @@ class TimerSeen:
         return (None, None) if alive is not None and dead is not None and alive > dead else (alive, dead)
 
     def lives(self, seconds: float) -> bool | None:
-        """Whether a mapping lives for this time, which is one of `REQUIRED_SECONDS`; None = not known.
+        """Whether a mapping lives for this time, which is one of `_REQUIRED_SECONDS`; None = not known.
 
         Where many mappings may have made room for each other, few decide, unless some of these did so, too.
         """
@@ -172,11 +172,8 @@ class TimerSeen:
         for it and others were gone before, it is not known; nor where none was seen to live for it, and none was gone
         before it either.
         """
-        early = self.dead is not None and self.dead < seconds * BELOW
-        if early and self.alive is not None and self.alive >= seconds * BELOW:
-            return None
         if self.alive is not None and self.alive >= seconds * BELOW:
-            return True
+            return None if self.dead is not None and self.dead < seconds * BELOW else True
         return False if self.dead is not None and self.dead < seconds else None
 
     def add(self, idle: float, frames: Iterable[int], *, there: bool) -> None:
@@ -242,8 +239,7 @@ def _send(examiner: Examiner, flow: Flow, *, up: bool, note: str = "") -> bytes:
     return tag
 
 
-def _refresh(examiner: Examiner, flow: Flow, *, up: bool) -> bytes:
-    return _send(examiner, flow, up=up, note=_MEANWHILE)
+_refresh: Final = partial(_send, note=_MEANWHILE)
 
 
 def _send_error(examiner: Examiner, flow: Flow, *, up: bool) -> bytes:
@@ -256,7 +252,7 @@ def _send_error(examiner: Examiner, flow: Flow, *, up: bool) -> bytes:
 
 #: RFC 4787 REQ-5 and REQ-5c, RFC 5508 REQ-2, RFC 5382 REQ-5.
 UDP_LEAST, UDP_RECOMMENDED, ICMP_LEAST, TRANSITORY_LEAST, ESTABLISHED_LEAST = 120.0, 300.0, 60.0, 240.0, 7440.0
-REQUIRED_SECONDS: Final = (ICMP_LEAST, UDP_LEAST, TRANSITORY_LEAST, UDP_RECOMMENDED, ESTABLISHED_LEAST)
+_REQUIRED_SECONDS: Final = (ICMP_LEAST, UDP_LEAST, TRANSITORY_LEAST, UDP_RECOMMENDED, ESTABLISHED_LEAST)
 
 UDP_OUT, UDP_BOTH, UDP_STREAM = "UDP, one frame out", "UDP, one frame each way", "UDP, several frames each way"
 #: Kinds of UDP mappings to any port, without anything that may refresh them.
@@ -293,7 +289,7 @@ def idle_times(kind: TimerKind, wait: float) -> list[float]:
     while now < top:
         times.append(now)
         now *= _RATIO if now >= _FINE_SECONDS and kind.refresh is None else _COARSE_RATIO
-    required = (one * BELOW for one in REQUIRED_SECONDS if one * BELOW < top and kind.refresh is None)
+    required = (one * BELOW for one in _REQUIRED_SECONDS if one * BELOW < top and kind.refresh is None)
     return sorted({*times, top, *required})
 
 
@@ -302,7 +298,7 @@ def few_idle_times(kind: TimerKind, wait: float) -> list[float]:
     top = min(kind.required * _BEYOND, wait)
     # A mapping that is gone is known to be so some seconds later, which must be before the required time.
     shares = (_SURELY_BEFORE, BELOW)
-    required = (one * share for one in REQUIRED_SECONDS for share in shares if one * share < top)
+    required = (one * share for one in _REQUIRED_SECONDS for share in shares if one * share < top)
     return sorted({_SHORTEST_SECONDS, top, *required})
 
 
@@ -393,9 +389,7 @@ def crowded(found: Iterable[TimerSeen]) -> list[TimerSeen]:
     return [seen for seen in plain if seen.is_odd or seen.lives(seen.kind.required) is False]
 
 
-def watch_few(
-    examiner: Examiner, doubtful: Sequence[TimerSeen], wait: float, show: Callable[[str], None] = lambda _: None
-) -> None:
+def watch_few(examiner: Examiner, doubtful: Sequence[TimerSeen], wait: float, show: Callable[[str], None]) -> None:
     """Watch few mappings of these kinds, for which there is room where there was none for many; as of `watch`."""
     few = watch(examiner, [seen.kind for seen in doubtful], wait, show, times=few_idle_times)
     for seen in doubtful:
@@ -409,16 +403,14 @@ def _opened(
 
     If the gateway does not serve this host, the first one of the team opens them.
     """
-    first = examiner.host(0)
-    for own in dict.fromkeys((host, first)):
-        seen = TimerSeen(kind)
-        lives = [_life(examiner, seen, idle, own) for idle in idle_seconds]
-        try:
-            return seen, [(next(life), life) for life in lives]
-        except NotSeenError:
-            if own == first:
-                raise
-    raise AssertionError("the last host either opens all mappings or raises")
+    first, seen = examiner.host(0), TimerSeen(kind)
+    lives = [_life(examiner, seen, idle, host) for idle in idle_seconds]
+    try:
+        return seen, [(next(life), life) for life in lives]
+    except NotSeenError:
+        if host == first:
+            raise
+    return _opened(examiner, kind, idle_seconds, first)
 
 
 def _life(examiner: Examiner, seen: TimerSeen, idle: float, host: Address) -> Iterator[float]:
@@ -432,9 +424,8 @@ def _life(examiner: Examiner, seen: TimerSeen, idle: float, host: Address) -> It
     kind.open(examiner, flow)
     opened, shown = network.now(), range(first, examiner.mark)
     if kind.again_after:
-        begun = opened
-        while (now := network.now()) < begun + kind.again_after:
-            yield min(begun + kind.again_after, now + _STREAM_GAP_SECONDS)
+        while (now := network.now()) < opened + kind.again_after:
+            yield min(opened + kind.again_after, now + _STREAM_GAP_SECONDS)
             _send(examiner, flow, up=True)
         # Nobody waits for frames of a mapping that is gone: all others would wait as well.
         there = examiner.undisturbed(lambda: _is_there(examiner, kind, flow, "before it is left idle"))

@@ -39,8 +39,6 @@ class Requirement:
     """One requirement of an RFC.
 
     Attributes:
-        rfc: number of the RFC.
-        name: name in the RFC.
         examine: examines a gateway for the examiner's transport. It may raise `NotSeenError` and `NotApplicableError`.
         strain: 0 = a few flows, 1 = many flows, 2 = flows until the gateway has no room; examined in this order.
     """

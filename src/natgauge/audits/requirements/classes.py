@@ -177,7 +177,7 @@ def _examine_filter_of_protocols(examiner: Examiner) -> Finding:
 @requires(
     "hairpinning between inside hosts", (4787, "REQ-9", "MUST", "udp"), (5382, "REQ-8", "MUST", "tcp"), flows=_HAIRPINS
 )
-def _examine(examiner: Examiner) -> Finding:
+def _examine_hairpinning(examiner: Examiner) -> Finding:
     seen = examiner.once(hairpinned)
     if seen.dropped is None:
         number = len(seen.delivered)
@@ -192,7 +192,7 @@ def _examine(examiner: Examiner) -> Finding:
     (5382, "REQ-8a", "MUST", "tcp"),
     flows=_HAIRPINS,
 )
-def _examine_source(examiner: Examiner) -> Finding:
+def _examine_hairpin_source(examiner: Examiner) -> Finding:
     seen = examiner.once(hairpinned)
     if seen.dropped is not None:
         raise NotApplicableError(f"the gateway does not hairpin{' between all hosts' * bool(seen.delivered)}")
@@ -203,7 +203,7 @@ def _examine_source(examiner: Examiner) -> Finding:
 
 
 @requires("ICMP errors are hairpinned, too", (5508, "REQ-7", "MUST", "udp"), flows=_HAIRPINS)
-def _examine_error(examiner: Examiner) -> Finding:
+def _examine_hairpinned_error(examiner: Examiner) -> Finding:
     """Answer a hairpinned frame with an ICMP error, which must reach the inside host that sent the frame."""
     # The mappings of an earlier look can have expired.
     seen = hairpinned(examiner)

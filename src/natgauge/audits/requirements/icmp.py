@@ -53,14 +53,14 @@ def _faults(examiner: Examiner) -> dict[ErrorKind, str]:
     found: dict[ErrorKind, str] = {}
     for kind in ERROR_KINDS:
         fault = _fault(examiner, kind)
-        if not fault and _may_be_short(examiner) and (fault := _fault(examiner, kind, is_short=True)):
+        if not fault and _is_ipv4_outside(examiner) and (fault := _fault(examiner, kind, is_short=True)):
             fault = f"that quotes {QUOTED_OCTETS} octets behind the IP header {fault}"
         if fault:
             found[kind] = fault
     return found
 
 
-def _may_be_short(examiner: Examiner) -> bool:
+def _is_ipv4_outside(examiner: Examiner) -> bool:
     return examiner.host(0, "responder").version == 4
 
 
@@ -90,7 +90,7 @@ def _fault(examiner: Examiner, kind: ErrorKind, *, is_short: bool = False) -> st
 def _examine_unreachable(examiner: Examiner) -> Finding:
     # Fragmentation Needed is type 3 code 4 of IPv4; IPv6 has Packet Too Big, a type of its own.
     kinds: tuple[ErrorKind, ...] = ("port unreachable", "host unreachable", "too big")
-    return _examine(examiner, *(kinds if examiner.host(0, "responder").version == 4 else kinds[:2]))
+    return _judge_errors(examiner, *(kinds if _is_ipv4_outside(examiner) else kinds[:2]))
 
 
 @requires(
@@ -99,19 +99,19 @@ def _examine_unreachable(examiner: Examiner) -> Finding:
     flows=_OF_EACH_KIND,
 )
 def _examine_outside(examiner: Examiner) -> Finding:
-    return _examine(examiner, *ERROR_KINDS)
+    return _judge_errors(examiner, *ERROR_KINDS)
 
 
-def _examine(examiner: Examiner, *kinds: ErrorKind) -> Finding:
+def _judge_errors(examiner: Examiner, *kinds: ErrorKind) -> Finding:
     faults = examiner.once(_faults)
     wrong = [f"{kind} {faults[kind]}" for kind in kinds if kind in faults]
-    quoted = "a whole one and its beginning" if _may_be_short(examiner) else "a whole one"
+    quoted = "a whole one and its beginning" if _is_ipv4_outside(examiner) else "a whole one"
     right = f"delivered with the inner packet as the host sent it, {quoted}: {', '.join(kinds)}"
     return not wrong, "; ".join(wrong) or right
 
 
 @requires("ICMP errors of any source are let through", (4787, "REQ-12a", "SHOULD", "udp"), flows=_FLOWS)
-def _examine_source(examiner: Examiner) -> Finding:
+def _examine_any_source(examiner: Examiner) -> Finding:
     if send_error(examiner, examiner.flow(), "host unreachable") is None:
         raise NotSeenError(_NONE_DELIVERED)
     flow = examiner.flow()
@@ -200,7 +200,7 @@ def _with_broken(packet: Packet, place: int) -> Packet:
 
 
 def _refuse_ipv6(examiner: Examiner) -> None:
-    if examiner.host(0, "responder").version != 4:
+    if not _is_ipv4_outside(examiner):
         raise NotApplicableError("the outside uses IPv6, whose header has neither checksum nor options")
 
 
@@ -241,7 +241,7 @@ def _examine_segment(examiner: Examiner) -> Finding:
     "padding and ICMP extensions are no part of the quoted segment", (5508, "REQ-3d", "MUST", "udp"), flows=_FLOWS
 )
 def _examine_extensions(examiner: Examiner) -> Finding:
-    if examiner.host(0, "responder").version != 4:
+    if not _is_ipv4_outside(examiner):
         raise NotSeenError("not examined over IPv6")
 
     def extended(packet: Packet) -> Packet:
@@ -255,8 +255,6 @@ def _examine_extensions(examiner: Examiner) -> Finding:
 #: MTU of the gateway's outside link during the examination; IPv6 needs 1280.
 _MTU: Final = 1300
 _DATA_OCTETS: Final = 1380
-#: Queries, each between other hosts.
-_QUERIES: Final = 2
 
 
 @requires(
@@ -265,7 +263,7 @@ _QUERIES: Final = 2
 def _examine_query(examiner: Examiner) -> Finding:
     """Send a query and its reply between the first hosts of both sides, and between the second ones."""
     seen = list[str]()
-    for turn in range(_QUERIES):
+    for turn in range(2):
         met, words = _query(examiner, turn)
         if not met:
             return False, words
@@ -287,10 +285,8 @@ def _query(examiner: Examiner, turn: int) -> Finding:
         # Raises if UDP does not pass either.
         examiner.flow("udp", turn=turn)
         examiner.control()
-        return (
-            False,
-            f"queries to {examiner.host(outside, 'responder')} were dropped, while UDP of the same host passed",
-        )
+        remote = examiner.host(outside, "responder")
+        return False, f"queries to {remote} were dropped, while UDP of the same host passed"
     words = f"a query to {flow.remote.address} passed, with the identifier {flow.mapped.port} outside"
     packet = lone_packet("icmp", *flow.ends(up=False), examiner.tag(), up=False)
     if examiner.deliver(packet, up=False, wanted=lambda seen: is_same(seen, packet)) is None:

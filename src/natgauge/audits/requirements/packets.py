@@ -45,18 +45,17 @@ def _orders(examiner: Examiner) -> dict[str, Carried]:
 
 
 @requires("fragments pass in order and out of order", (4787, "REQ-14", "MUST", "udp"), flows=Flows(2))
-def _examine(examiner: Examiner) -> Finding:
+def _examine_fragments(examiner: Examiner) -> Finding:
     seen = examiner.once(_orders)
     words = "; ".join(f"{name}: a datagram {carried}" for name, carried in seen.items())
     return all(carried.packets for carried in seen.values()), words
 
 
 @requires("lone fragments do not stop others", (4787, "REQ-14a", "MUST", "udp"), flows=Flows(3))
-def _examine_attack(examiner: Examiner) -> Finding:
+def _examine_lone_fragments(examiner: Examiner) -> Finding:
     # Lone fragments of an examination before can be there still, so what was delivered once is enough.
-    if not (
-        examiner.fragments_entered or examiner.once(_orders)[f"{_DATA_OCTETS} octets from outside, in order"].packets
-    ):
+    order = f"{_DATA_OCTETS} octets from outside, in order"
+    if not (examiner.fragments_entered or examiner.once(_orders)[order].packets):
         raise NotSeenError("the gateway delivers no fragments from outside at all")
     flow = examiner.flow()
     packet = flow.datagram(bytes(_DATA_OCTETS), up=False)
@@ -99,8 +98,6 @@ _LEAST_MTU: Final = 1280
 _SMALL: Final = 1260
 _HEADERS4: Final = 28
 _LARGE: Final = 1400
-#: Sizes of the IPv4 packet whose DF is looked at: both sides of the border, and far above it.
-_DF_SIZES: Final = (_SMALL, _SMALL + 1, _LARGE)
 #: An IPv6 header is 20 octets longer than an IPv4 header.
 _LONGER: Final = 20
 #: Declares what a translator between IPv6 and IPv4 has to do.
@@ -126,9 +123,10 @@ def _examine_checksum(examiner: Examiner) -> Finding:
 
 
 @_translates("DF is set above 1260 octets, and not below", (7915, "5.1-DF", "MUST", "udp"))
-def _examine_may_be_cut(examiner: Examiner) -> Finding:
+def _examine_df(examiner: Examiner) -> Finding:
     flow, bits = _flow(examiner), dict[int, bool]()
-    for octets in _DF_SIZES:
+    # Both sides of the border, and far above it.
+    for octets in (_SMALL, _SMALL + 1, _LARGE):
         packet = flow.packet(secrets.token_bytes(octets - _HEADERS4), up=True)
         frame = examiner.deliver(packet, up=True, note=f"{octets} octets as IPv4")
         if frame is None:
@@ -148,7 +146,7 @@ def _examine_mtu(examiner: Examiner) -> Finding:
 
 
 @_translates("IPv4 packets without DF are fragmented to 1280 octets", (7915, "4-1280", "SHOULD", "udp"))
-def _examine_cut(examiner: Examiner) -> Finding:
+def _examine_translated_size(examiner: Examiner) -> Finding:
     flow, note = _flow(examiner), f"{_LARGE} octets that may be fragmented"
     carried = carry(examiner, flow, _LARGE - _HEADERS4, up=False, note=note)
     if not carried.packets:
@@ -167,7 +165,7 @@ _SIP: Final = 5060
     (5382, "REQ-6", "SHOULD", "tcp"),
     flows=Flows(2),
 )
-def _examine_contents(examiner: Examiner) -> Finding:
+def _examine_application_gateway(examiner: Examiner) -> Finding:
     """Send a SIP request whose addresses a gateway for SIP would rewrite."""
     flow = examiner.established(examiner.endpoint(), examiner.remote(0, _SIP))
     own, call = flow.inside, examiner.tag().hex()

@@ -22,8 +22,6 @@ _HOST_UNREACHABLE: Final = {(3, 1), (1, 0)}
 _PROHIBITED: Final = {(3, 13), (1, 1)}
 #: Sessions of one mapping.
 _SESSIONS: Final = 2048
-#: Flows of the examination of sessions.
-SESSIONS: Final = Flows(_SESSIONS + 1, are_many=True)
 #: Declares what a carrier-grade NAT without room for another mapping has to do.
 _when_full: Final = partial(requires, flows=CROWD, profiles=CGN, strain=2)
 
@@ -68,7 +66,7 @@ def _compared(examiner: Examiner, *transports: Transport) -> Finding:
 
 
 @requires(_TEXT, (4787, "REQ-2", "SHOULD", "udp"), (7857, "4-paired", "SHOULD", "tcp"), flows=Flows(_FLOWS))
-def _examine(examiner: Examiner) -> Finding:
+def _examine_pooling(examiner: Examiner) -> Finding:
     return _compared(examiner, examiner.transport)
 
 
@@ -81,13 +79,13 @@ def _examine_all(examiner: Examiner) -> Finding:
     "a host whose address has no port left gets no second address", (7857, "4", "SHOULD", "udp"), flows=CROWD, strain=2
 )
 def _examine_full(examiner: Examiner) -> Finding:
-    if not _examine(examiner)[0]:
+    if not _examine_pooling(examiner)[0]:
         raise NotApplicableError("the gateway does not give each inside host one outside address")
     seen = examiner.once(exhausted)
-    addresses = {end.address for end in seen.mapped.values()}
-    if len(addresses) == 1 and not _refused(examiner).is_full:
+    number = len(seen.addresses)
+    if number == 1 and not _refused(examiner).is_full:
         raise NotSeenError(f"{seen.words}; nothing shows that its outside address had no port left")
-    return len(addresses) == 1, f"{seen.words}; the flows of the one host had {len(addresses)} outside addresses"
+    return number == 1, f"{seen.words}; the flows of the one host had {number} outside addresses"
 
 
 def _refused(examiner: Examiner) -> Crowd:
@@ -156,7 +154,7 @@ def _answered(examiner: Examiner, wanted: set[tuple[int, int]]) -> Finding:
 @requires(
     "the state of a mapping and of a host can be limited",
     (6888, "REQ-5", "SHOULD", "udp"),
-    flows=SESSIONS,
+    flows=Flows(_SESSIONS + 1, are_many=True),
     profiles=CGN,
     strain=1,
 )

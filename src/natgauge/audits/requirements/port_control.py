@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Final
 
@@ -51,13 +51,13 @@ class _Answer:
     outside: Endpoint
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Mapping:
     """A mapping that was asked for: its inside endpoint, the nonce of its requests, and the first answer."""
 
     inside: Endpoint
     nonce: bytes
-    answer: _Answer = field(init=False)
+    answer: _Answer
 
     def lets_in(self, examiner: Examiner) -> bool:
         """Whether a frame of a new outside host reaches the inside endpoint."""
@@ -96,7 +96,7 @@ def _ask(examiner: Examiner, inside: Endpoint, lifetime: int, nonce: bytes, clie
 
 def _octets(address: Address) -> bytes:
     """Return an address as PCP writes it, IPv4 as ::ffff:0:0/96 (RFC 6887 section 5)."""
-    return address.packed.rjust(16, b"\0") if address.version == 6 else bytes(10) + b"\xff\xff" + address.packed
+    return address.packed if address.version == 6 else bytes(10) + b"\xff\xff" + address.packed
 
 
 def _address(octets: bytes) -> Address:
@@ -107,13 +107,13 @@ def _address(octets: bytes) -> Address:
 @contextmanager
 def _asked(examiner: Examiner, lifetime: int) -> Iterator[_Mapping]:
     """Ask for a mapping, and delete it when the `with` block ends, so that it takes no room from later examinations."""
-    mapping = _Mapping(examiner.endpoint(), examiner.tag() + bytes(4))
-    mapping.answer = _ask(examiner, mapping.inside, lifetime, mapping.nonce)
+    inside, nonce = examiner.endpoint(), examiner.tag() + bytes(4)
+    answer = _ask(examiner, inside, lifetime, nonce)
     try:
-        yield mapping
+        yield _Mapping(inside, nonce, answer)
     finally:
-        if mapping.answer.result == _SUCCESS:
-            _ask(examiner, mapping.inside, 0, mapping.nonce)
+        if answer.result == _SUCCESS:
+            _ask(examiner, inside, 0, nonce)
 
 
 @contextmanager

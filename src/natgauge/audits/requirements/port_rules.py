@@ -76,7 +76,6 @@ def _taken(examiner: Examiner) -> list[tuple[int, int]]:
 
 @requires("even ports stay even, odd ports odd", (4787, "REQ-4", "SHOULD", "udp"), flows=_FREE_AND_TAKEN)
 def _examine_parity(examiner: Examiner) -> Finding:
-    """Look at ports that are free, and at ports that another inside host uses."""
     words = list[str]()
     for function, when in ((_free, ""), (_taken, " while another host used the same port")):
         pairs = examiner.once(function)
@@ -224,10 +223,6 @@ class _Full:
         """How many hosts of the others got a block."""
         return len(self.given)
 
-    @property
-    def hosts(self) -> tuple[Address, ...]:
-        return tuple(flow.inside.address for flow in self.flows)
-
 
 def _fill(examiner: Examiner) -> _Full:
     """Open a flow of more hosts than there are blocks."""
@@ -274,8 +269,8 @@ def _examine_full_pool(examiner: Examiner) -> Finding:
 def _more_of(examiner: Examiner, full: _Full) -> int:
     """Open another flow of each host that has a block; how many opened one."""
     remote = examiner.remote()
-    opened, _ = open_all(examiner, [(Endpoint(host, examiner.endpoint().port), remote) for host in full.hosts])
-    return len(opened)
+    ends = [Endpoint(flow.inside.address, examiner.endpoint().port) for flow in full.flows]
+    return len(open_all(examiner, [(end, remote) for end in ends])[0])
 
 
 @_of_blocks(

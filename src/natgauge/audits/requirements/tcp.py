@@ -126,7 +126,7 @@ def _examine_unsolicited(examiner: Examiner) -> Finding:
     return False, f"{what} from {answer.packet.source} after {seconds:.2f} s"
 
 
-def _segment(examiner: Examiner, state: _State, flags: int) -> tuple[Flow, Packet]:
+def _stray_segment(examiner: Examiner, state: _State, flags: int) -> tuple[Flow, Packet]:
     """Return a segment that does not belong to its connection, whose state in the gateway is this one."""
     if state == "unknown":
         up, down = (SequenceNumber(number, number) for number in (1 + secrets.randbelow(2**31) for _ in range(2)))
@@ -140,13 +140,13 @@ def _segment(examiner: Examiner, state: _State, flags: int) -> tuple[Flow, Packe
     return flow, flow.tcp(flags, up=True, back=back, data=_DATA if flags & PSH else b"")
 
 
-def _examine(state: _State, flags: int, words: str, examiner: Examiner) -> Finding:
+def _examine_stray(state: _State, flags: int, words: str, examiner: Examiner) -> Finding:
     try:
         outside = examiner.once(_outside)
     except UntranslatedError as error:
         # All segments leave so, whatever their state.
         return False, str(error)
-    flow, packet = _segment(examiner, state, flags)
+    flow, packet = _stray_segment(examiner, state, flags)
     # A segment that leaves from a private address is a leak whatever its checksum.
     with examiner.network.damaged_too():
         frame = examiner.deliver(packet, up=True, wanted=lambda seen: is_tcp(seen, flow.remote, flags), note=words)
@@ -172,4 +172,4 @@ for _name, _words, _state, _flags in _CASES:
         (1918, f"3-{_name}", "SHOULD", "tcp"),
         flows=Flows(3),
         needs_forwarding=False,
-    )(partial(_examine, _state, _flags, _words))
+    )(partial(_examine_stray, _state, _flags, _words))
