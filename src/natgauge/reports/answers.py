@@ -39,12 +39,11 @@ from natgauge.interval_text import between_bits, figure_and_interval, in_bits, r
 from natgauge.metrics import declared, figures
 from natgauge.metrics.catalogue import CONNECTION_RATE, FEW_FRAMES, JUDGED, KEPT, MIXED_LOAD, TIMED_FRAMES
 from natgauge.metrics.metric import CONNECTIONS_PER_SECOND, IN_ALL, OPEN_CONNECTIONS, TABLE_ENTRIES
-from natgauge.notes import words_of
 from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe
 from natgauge.reports import labels, main_figure
-from natgauge.reports.main_figure import bottleneck, stated_bounds, stated_number
+from natgauge.reports.main_figure import OF_BOUNDS, bottleneck, stated_bounds, stated_number
 from natgauge.reports.rows import UNIT_IN_ALL, Bounded, Ranged, kept, opened_by_draws, unit_of, unit_of_frames
 from natgauge.statistics.summary import CONFIDENCE, FigureSummary
 from natgauge.words import MOST_NAMES, NO_DEVICE, few, listed
@@ -65,8 +64,6 @@ WAYS: Final[Mapping[Way, str]] = {"one": "", "each": " in each direction", "busi
 _GROWING: Final = frozenset({IN_ALL, CONNECTIONS_PER_SECOND, OPEN_CONNECTIONS, TABLE_ENTRIES})
 #: In what a device does: a relative clause about the value.
 _CLAUSE: Final = "{value}, "
-#: Doubts that bounds say by themselves.
-_OF_BOUNDS: Final = words_of(lambda doubt: doubt.leaves == "bounds")
 #: A ratio of which neither end is known.
 _ANY: Final = "any number of"
 #: Why there is no interval.
@@ -202,21 +199,16 @@ def _of_metric(results: Sequence[Result]) -> Iterator[Sentence]:
         yield from _left_out(results, every)
     elif not any(grown.values()):
         for own in sorted(_by_work(results), key=lambda own: routes(own[0])):
-            yield from _each(own)
+            if len(own) > MOST_NAMES:
+                yield _several(own)
+            else:
+                yield from [one(result, _point(result, own)) for result in own]
         gateways = [result for result in results if not routes(result)] or results
         if len(results) > MOST_NAMES or len({result.gateway for result in gateways}) > 1:
             yield from _unlike(gateways, so=conditions.NOT_RANKED)
     yield from _shares_of_forwarding(results)
     for axis, each in grown.items():
         yield from _grown(axis, each, results)
-
-
-def _each(results: Sequence[Result]) -> Iterator[Sentence]:
-    """Results that are not compared: each of them, or, of many, those at the ends."""
-    if len(results) <= MOST_NAMES:
-        yield from [one(result, _point(result, results)) for result in results]
-        return
-    yield _several(results)
 
 
 def one(result: Result, point: str = "") -> Sentence:
@@ -492,7 +484,7 @@ def _ranked_once(ranking: Ranking) -> Iterator[Sentence]:
     first = ranking.results[0]
     # A gateway that may be better or worse than measured makes the order of the others no less sure.
     # Bounds are in the interval already.
-    more = [claim for claim in ranking.claims if not _OF_BOUNDS.issuperset(claim.doubts)]
+    more = [claim for claim in ranking.claims if not OF_BOUNDS.issuperset(claim.doubts)]
     is_grave = any(doubt.grade == "answer" for doubt in first.doubts)
     aside = {} if is_grave else {claim.first.gateway: claim.doubts for claim in more}
     claims = [claim for claim in ranking.claims if claim.first.gateway not in aside] or ranking.claims
@@ -537,15 +529,11 @@ def _measured(result: Result) -> str:
     return f"{figure}{main_figure.mark_in_words(result)}{main_figure.missing(result)}"
 
 
-def _known(results: Sequence[Result]) -> tuple[list[Result], list[Result]]:
-    """Results whose lines give the median, and those with bounds, which have no place in an order of medians."""
-    known = [each for each in results if main_figure.statement_of(each).is_median]
-    return known, [each for each in results if not main_figure.statement_of(each).is_median]
-
-
 def _ends(results: Sequence[Result], of: Sequence[Result] = ()) -> str:
     """The lowest and the highest of these results, and those of which it is not known; `of` as of `_named`."""
-    known, bounds = _known(results)
+    # Bounds have no place in an order of medians.
+    known = [each for each in results if main_figure.statement_of(each).is_median]
+    bounds = [each for each in results if not main_figure.statement_of(each).is_median]
     least, most = (end(known, key=lambda result: result.median) for end in (min, max)) if known else (None, None)
     if least is None or most is None:
         return f"only bounds are known, of {_with_values(bounds, of)}"
@@ -557,7 +545,7 @@ def _ends(results: Sequence[Result], of: Sequence[Result] = ()) -> str:
     return f"medians from {lowest} to {highest}{_not_known(bounds, of)}"
 
 
-def _not_known(bounds: Sequence[Result], of: Sequence[Result] = ()) -> str:
+def _not_known(bounds: Sequence[Result], of: Sequence[Result]) -> str:
     """Results of which only bounds are known, as the end of a sentence; empty where there is none."""
     return f"; only bounds are known of {_with_values(bounds, of)}" if bounds else ""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import itemgetter
 from typing import Final
 
 from natgauge.analysis.run_changes import differing, unlike
@@ -136,9 +137,7 @@ def sentences(record: AuditRecord) -> list[Sentence]:
     unseen = [Sentence(_SAW_NOTHING.format(record.gateway))] if record.saw_nothing else []
     found = [*unseen, Sentence(_counts(record))]
     found[0] = replace(found[0], leads=True)
-    found += [
-        Sentence(f"No class of behaviour was seen for {name.upper()}: {reason}.") for name, reason in _unseen(record)
-    ]
+    found += _unseen(record)
     for level in LEVELS:
         failed = [one for one in decided if one.verdict == "fails" and one.level == level]
         if failed:
@@ -178,14 +177,15 @@ def _subjects(failed: Sequence[AuditedRequirement]) -> str:
     return "; ".join([*texts, *([f"{more} more"] if more > 0 else [])])
 
 
-def _unseen(record: AuditRecord) -> Iterator[tuple[str, str]]:
-    """Yield the transports whose classes of behaviour no audit saw, each with the most frequent reason."""
+def _unseen(record: AuditRecord) -> Iterator[Sentence]:
+    """Name the transports whose classes of behaviour the audit did not see, each with the most frequent reason."""
     for transport, behaviour in record.classes.items():
         reasons = Counter(
             one.measured for one in record.requirements if (one.transport, one.verdict) == (transport, "not seen")
         )
         if reasons and not any(getattr(behaviour, name) for name in CLASSES):
-            yield transport, reasons.most_common(1)[0][0]
+            reason, _ = reasons.most_common(1)[0]
+            yield Sentence(f"No class of behaviour was seen for {transport.upper()}: {reason}.")
 
 
 def _doubts(record: AuditRecord, about: str = "") -> list[Sentence]:
@@ -222,33 +222,26 @@ def said(one: AuditedRequirement, *, marked: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """A requirement of several audits.
-
-    Attributes:
-        verdicts: that of each audit; None = it did not examine the requirement.
-    """
+    """A requirement of several audits, with the verdict of each; None = it did not examine the requirement."""
 
     heading: str
     verdicts: tuple[AuditedRequirement | None, ...]
 
-    @property
-    def urgency(self) -> tuple[bool, int, int]:
-        """Place in a table: first what distinguishes the audits, then failures of the first audit that has it."""
-        decided = {one.verdict for one in self.verdicts if one is not None and one.is_decided}
-        first = next(one for one in self.verdicts if one is not None)
-        return len(decided) < 2, *first.urgency
-
 
 def rows_of(records: Sequence[AuditRecord]) -> list[AuditRow]:
-    """Return a row for each requirement that an audit examined: differences first, then failures."""
+    """Return a row for each requirement that an audit examined.
+
+    What distinguishes the audits comes first, then failures of the first audit that has it.
+    """
     every = [{(one.rfc, one.requirement, one.transport): one for one in record.requirements} for record in records]
     rows = []
     for key in dict.fromkeys(key for each in every for key in each):
         verdicts = tuple(each.get(key) for each in every)
-        one = next(each for each in verdicts if each is not None)
+        examined = [one for one in verdicts if one is not None]
+        decided, one = {each.verdict for each in examined if each.is_decided}, examined[0]
         heading = f"RFC {one.rfc} {one.requirement}, {one.transport.upper()} ({one.level}): {one.text}"
-        rows.append(AuditRow(heading, verdicts))
-    return sorted(rows, key=lambda row: row.urgency)
+        rows.append(((len(decided) < 2, *one.urgency), AuditRow(heading, verdicts)))
+    return [row for _, row in sorted(rows, key=itemgetter(0))]
 
 
 def chart(records: Sequence[AuditRecord], *, marked: bool = False) -> Sheet:

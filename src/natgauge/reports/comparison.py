@@ -32,6 +32,7 @@ from natgauge.records.comparison import (
     FRAME_OF,
     KIND_OF,
     RATE_OF,
+    BaselineCost,
     ComparisonRecord,
     GatewayRecord,
     RatioEstimate,
@@ -322,18 +323,15 @@ def comment(record: ComparisonRecord) -> str:
     head, *lines = shown.lines
     costs = len(lines) - len(record.control)
     table = markup.render_markdown(replace(shown, lines=(head, *lines[:costs])))
-    parts = [f"### natgauge: {markup.escaped(_headline(record))}", said, table]
+    # What a reader needs first, with the doubts that could change it.
+    grave = grave_doubts(record, [one for one in record.estimates if one.above or not record.above])
+    headline = f"{_verdict(record)}{'; in doubt: ' if grave else ''}{', '.join(grave)}"
+    parts = [f"### natgauge: {markup.escaped(headline)}", said, table]
     if record.control:
         control = markup.render_markdown(Sheet((head, *lines[costs:]), ()))
         title = "The baseline compared with itself (A/A control)"
         parts.append(f"<details><summary>{title}</summary>\n\n{control}\n\n</details>")
     return "\n\n".join(parts)
-
-
-def _headline(record: ComparisonRecord) -> str:
-    """What a reader needs first, with the doubts that could change it."""
-    grave = grave_doubts(record, [one for one in record.estimates if one.above or not record.above])
-    return f"{_verdict(record)}{'; in doubt: ' if grave else ''}{', '.join(grave)}"
 
 
 def _verdict(record: ComparisonRecord) -> str:
@@ -378,7 +376,8 @@ def sheet(
     """
     lines = _lines_by_frame(record) if by_frame else _lines(record)
     notes = tuple(f"{sentence}." for sentence in _notes(record, short=short, placed=placed))
-    doubts, in_papers = _doubts(record, brief=brief), in_paper(named_doubts(record), _having)
+    named = named_doubts(record)
+    doubts, in_papers = graded(named, _having, brief=brief, each=True), in_paper(named, _having)
     return Sheet(tuple(lines), notes, tuple(doubts), tuple(in_papers))
 
 
@@ -386,8 +385,7 @@ def _lines(record: ComparisonRecord) -> list[SheetRow]:
     head = ("frame", "vs. baseline", "interval", "verdict", "ns a frame", "x forwarding")
     lines = [SheetRow("gateway", head)]
     for cost in record.baseline_costs:
-        own = (_known(cost.nanoseconds), _known(cost.ratio_to_forwarding))
-        line = (KIND_OF[cost.quantity], "-", "-", "-", *own)
+        line = (KIND_OF[cost.quantity], "-", "-", "-", *_absolute(cost))
         lines.append(SheetRow(f"{_named(record, record.baseline)} (baseline)", line))
     for estimate in (*record.estimates, *record.control):
         cells = (KIND_OF[estimate.quantity], *_cells(record, estimate))
@@ -400,10 +398,7 @@ def _lines_by_frame(record: ComparisonRecord) -> list[SheetRow]:
     for quantity in dict.fromkeys(one.quantity for one in record.estimates):
         lines.append(SheetRow(capital(FRAME_OF[quantity]), ()))
         lines += [
-            SheetRow(
-                _named(record, record.baseline),
-                ("-", "-", "baseline", _known(cost.nanoseconds), _known(cost.ratio_to_forwarding)),
-            )
+            SheetRow(_named(record, record.baseline), ("-", "-", "baseline", *_absolute(cost)))
             for cost in record.baseline_costs
             if cost.quantity == quantity
         ]
@@ -420,8 +415,12 @@ def _cells(record: ComparisonRecord, estimate: RatioEstimate) -> tuple[str, ...]
     """The change, its interval, the verdict, the nanoseconds, and the multiple of plain forwarding."""
     ratio = "-" if estimate.ratio is None else change(estimate, estimate.ratio)
     verdict = _of_control(estimate) if estimate in record.control else estimate.verdict
-    own = (_known(estimate.nanoseconds), _known(estimate.ratio_to_forwarding))
-    return ratio, interval(estimate), verdict, *own
+    return ratio, interval(estimate), verdict, *_absolute(estimate)
+
+
+def _absolute(cost: BaselineCost | RatioEstimate) -> list[str]:
+    """The nanoseconds, and the multiple of plain forwarding."""
+    return ["-" if value is None else number(value) for value in (cost.nanoseconds, cost.ratio_to_forwarding)]
 
 
 def change(estimate: RatioEstimate, end: float, way: Way = "near") -> str:
@@ -566,11 +565,6 @@ def csv_table(every: Sequence[ComparisonRecord]) -> str:
     return written(rows)
 
 
-def _doubts(record: ComparisonRecord, *, brief: bool) -> list[str]:
-    """Return the reasons to trust costs less, by grade."""
-    return graded(named_doubts(record), _having, brief=brief, each=True)
-
-
 def named_doubts(record: ComparisonRecord) -> list[tuple[str, Sequence[Note]]]:
     """Return the doubts of all costs, and of each rate, with what they are doubts of."""
     of_rates = [
@@ -592,10 +586,6 @@ def interval(estimate: RatioEstimate) -> str:
     if estimate.is_bounded:
         return f"{low.removesuffix(' %')} to {high}"
     return f"{low} or more" if low else f"{high} or less" if high else "-"
-
-
-def _known(value: float | None) -> str:
-    return "-" if value is None else number(value)
 
 
 def _named(record: ComparisonRecord, gateway: GatewayRecord) -> str:

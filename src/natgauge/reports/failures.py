@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened in measurements without a result, and in one trial, and what to do.
-
-One trial of a results folder explained: where its frames were lost, the counters that say so, what changes them.
-
-Measurements without a result: what happened, and what to do.
-"""
+"""What happened, and what to do: one trial, hop by hop with the counters of its lost frames; and what has no result."""
 
 from __future__ import annotations
 
@@ -379,13 +374,13 @@ CommandAgain = Callable[[object, str, str, Mapping[str, object]], str]
 _OF_NO_FIGURE: Final = frozenset({"gateways", "points", "columns", "quantities", "repetitions"})
 #: Why a measurement that did not break has no result.
 _NOT_YET: Final = "it has not ended"
-#: End of the names of options whose values natgauge runs in a shell.
-_SHELL: Final = "-command"
+#: Cells and measurements.
+_Names = set[tuple[str, str]]
 
 
 def shell_options(command: str) -> list[str]:
     """Return the options of a command whose values natgauge runs in a shell."""
-    return [word for word in shlex.split(command) if word.startswith("--") and word.endswith(_SHELL)]
+    return [word for word in shlex.split(command) if word.startswith("--") and word.endswith("-command")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -654,10 +649,6 @@ def _has_ended(folder: Path, own: tuple[str, str]) -> bool:
 def _has_result(folder: Path, own: tuple[str, str]) -> bool:
     """Whether a campaign has a result of a measurement, also of some of its repetitions so far."""
     return _has_ended(folder, own) or (folder / CAMPAIGN_RESULTS / f"{MAKING}{result_name(*own)}" / SUMMARY).is_file()
-
-
-#: Cells and measurements.
-_Names = set[tuple[str, str]]
 
 
 def _missing(folder: Path, record: CampaignRecord) -> tuple[_Names, dict[str, list[tuple[str, str]]]]:

@@ -18,7 +18,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import date_of, moment_of
 from natgauge.reports import audit, main_figure, markup
-from natgauge.reports.collected import StoredResults
+from natgauge.reports.collected import StoredAudit, StoredComparison, StoredResults
 from natgauge.reports.failures import MeasurementFailure
 from natgauge.reports.markup import plain
 from natgauge.reports.rows import open_at_once, unit_of
@@ -115,7 +115,7 @@ def heading(collected: StoredResults, failures: Sequence[MeasurementFailure], ow
     )
 
 
-def caption(collected: StoredResults, own: OwnWords = NO_WORDS) -> tuple[str, str, str]:
+def caption(collected: StoredResults, own: OwnWords) -> tuple[str, str, str]:
     """Return the title of a table of measurements for a paper, the further sentences of its caption, and its label.
 
     Metrics have the terms of their standards, and gateways the versions of their software.
@@ -218,10 +218,9 @@ def _days(collected: StoredResults) -> Iterator[str]:
             yield time.date().isoformat()
         if not times:
             yield from _day(stored.result.results, stored.folder)
-    others = [(each.record.results, each.folder) for each in collected.comparisons]
-    others += [(each.record.results, each.folder) for each in collected.audits]
-    for results, folder in others:
-        yield from _day(results, folder)
+    others: list[StoredComparison | StoredAudit] = [*collected.comparisons, *collected.audits]
+    for each in others:
+        yield from _day(each.record.results, each.folder)
 
 
 def _day(results: str | None, folder: Path) -> Iterator[str]:

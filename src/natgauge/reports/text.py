@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results as plain text: a verdict in words, the table of RFC 9693 section 6, and the form of Internet-Drafts.
 
-The table in the form of Internet-Drafts: plain text, at most 72 characters per line (RFC 7994 section 4.3). Columns
-that do not fit into one table follow in further tables, each with the row labels.
-
-Results as text: a verdict in words, and the table RFC 9693 section 6 gives as its example.
+A draft has at most 72 characters per line (RFC 7994 section 4.3). Columns that do not fit into one table follow in
+further tables, each with the row labels.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ _FRAME: Final = 3
 
 def render_draft(shown: Sheet) -> str:
     """Return framed tables of a sheet, each at most `WIDTH` characters wide."""
-    label = min(_LABEL, _label(shown))
+    label = min(_LABEL, _label(shown.lines))
     parts = _parts(_widths(shown.lines), WIDTH - label - _FRAME - 1, _FRAME)
     return _pieces(shown, parts, lambda first, last: _framed(shown.lines, first, last, label))
 
@@ -77,7 +75,7 @@ def plain(shown: Sheet, width: int = WIDTH, indent: int = _DRAFT_INDENT) -> str:
     """
     natural = _widths(shown.lines, most=width)
     widths = [min(_CELL, each) for each in natural]
-    label = _label(shown)
+    label = _label(shown.lines)
     room = width - indent - sum(column + _APART for column in widths)
     if room >= min(label, _LEAST_LABEL):
         label = min(label, room)
@@ -92,7 +90,7 @@ def plain(shown: Sheet, width: int = WIDTH, indent: int = _DRAFT_INDENT) -> str:
     )
 
 
-def with_words(lines: Sequence[SheetRow], width: int) -> list[str]:
+def _with_words(lines: Sequence[SheetRow], width: int) -> list[str]:
     """Return a table without frames whose last column, of words, gets the rest of the line; none where it has no room.
 
     Figures are broken before a parenthesis alone.
@@ -101,7 +99,7 @@ def with_words(lines: Sequence[SheetRow], width: int) -> list[str]:
     joined = [head, *(replace(line, cells=(*map(_whole, line.cells[:-1]), *line.cells[-1:])) for line in rest)]
     rows = [line.cells[:-1] for line in joined if line.cells]
     widths = [max(len(part) for cell in cells for part in cell.split(" ")) for cells in zip(*rows, strict=True)]
-    label = max(len(line.heading) for line in lines if line.cells)
+    label = _label(lines)
     room = width - label - sum(widths) - _APART * (len(widths) + 1)
     if room < _CELL:
         return []
@@ -154,8 +152,8 @@ def _padded(cells: Sequence[Sequence[str]], widths: Sequence[int], left: Collect
         ]
 
 
-def _label(shown: Sheet) -> int:
-    return max(len(line.heading) for line in shown.lines if line.cells)
+def _label(lines: Sequence[SheetRow]) -> int:
+    return max(len(line.heading) for line in lines if line.cells)
 
 
 def _parts(widths: Sequence[int], room: int, apart: int) -> list[tuple[int, int]]:
@@ -202,9 +200,8 @@ _OF_LINKS: Final = ("media", "link_speeds", "port_drivers", "flow_control")
 #: One load or step of a series.
 SeriesRow = Mapping[str, Cell]
 
+#: Indentation of a series, and of a sentence below its row.
 _INDENT: Final = "    "
-#: Indentation of a sentence below its row of a series.
-_BELOW: Final = "    "
 #: A cell with more characters is a sentence, not a word or a number.
 _LONGEST_WORDS: Final = 24
 #: The most rows of a series that are shown; the results folder has all.
@@ -224,8 +221,7 @@ def verdict(result: Result, *, brief: bool = False, width: int | None = None) ->
         width: most characters of a line of a series, as for `render`.
     """
     first, *lines = answer(result)
-    lines += doubt_lines([result], brief=brief)
-    lines += [_certainty(result), *_figures(result), *_place(result)] if brief else sentences(result)
+    lines += [*doubt_lines([result], brief=brief), *sentences(result, brief=brief)]
     lines += [f"Note: {note}." for note in notes_of(result, brief=brief)]
     return "\n".join([first, *(f"  {line}" for line in lines), *_series(result, width)])
 
@@ -268,21 +264,14 @@ def doubt_lines(results: Sequence[Result], *, brief: bool = False, grades: Colle
     return graded(every, having, called=called, brief=brief, grades=grades)
 
 
-def sentences(result: Result) -> list[str]:
-    """Return sentences on uncertainty, further figures, conditions, and outcomes of the trials."""
-    facts = [*_figures(result), *_memory(result), *_place(result)]
+def sentences(result: Result, *, brief: bool = False) -> list[str]:
+    """Return sentences on uncertainty, further figures, and conditions; unless `brief` also on memory and trials."""
+    figures = [_certainty(result), *_latency(result), *_deletions(result)]
+    place = [_conditions(result), *_link(result)]
+    if brief:
+        return figures + place
     trials = ", ".join(f"{count} {name}" for name, count in result.trials.items() if count)
-    return [_certainty(result), *facts, f"Trials: {trials or 'none'}."]
-
-
-def _figures(result: Result) -> Iterator[str]:
-    yield from _latency(result)
-    yield from _deletions(result)
-
-
-def _place(result: Result) -> Iterator[str]:
-    yield _conditions(result)
-    yield from _link(result)
+    return [*figures, *_memory(result), *place, f"Trials: {trials or 'none'}."]
 
 
 def notes_of(result: Result, *, brief: bool = False) -> list[str]:
@@ -328,7 +317,7 @@ def _with_sentences(rows: Sequence[Sequence[str]], width: int | None) -> list[st
         found.append(line)
         for column in sorted(said):
             if row[column] not in ("", "-"):
-                found += textwrap.wrap(row[column], width, initial_indent=_BELOW, subsequent_indent=_BELOW)
+                found += textwrap.wrap(row[column], width, initial_indent=_INDENT, subsequent_indent=_INDENT)
     return found
 
 
@@ -514,7 +503,7 @@ def render(shown: Sheet, width: int | None = None) -> str:
         width: most characters of a line of the table: a table that is wider is turned, so that its columns are its
             rows; if that is too wide, too, its columns are in several tables, and long words are broken. None = any.
     """
-    if shown.ends_in_words and width is not None and (lines := with_words(shown.lines, width)):
+    if shown.ends_in_words and width is not None and (lines := _with_words(shown.lines, width)):
         below = ["\n".join(textwrap.wrap(sentence, width)) for sentence in shown.below]
         return "\n".join([*lines, *([""] if below else []), *below])
     tables = [_in_full(shown.lines)]

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts as SVG, and what a gateway is drawn next to in them.
+"""Charts as SVG, and what a gateway is drawn next to in them: the tester's own limit, and plain forwarding.
 
-Charts as SVG, drawn by Vega-Lite when the page is made: it needs no script and no library in the browser. A chart has
-the width of a phone; the page shows as many next to each other as fit. Colours are variables of the page's style, so
-that one drawing serves light, dark and paper.
-
-What a gateway is drawn next to: the tester's own limit, in the result's unit, and plain forwarding.
+Vega-Lite draws them when the page is made, which needs no script and no library in the browser. A chart has the width
+of a phone; the page shows as many next to each other as fit. Colours are variables of the page's style, so that one
+drawing serves light, dark and paper.
 """
 
 from __future__ import annotations

@@ -201,12 +201,8 @@ def question_figures(
 
 
 def _by_title(results: Sequence[Result]) -> Mapping[str, Sequence[Result]]:
-    titles = list(map(_title, results))
+    titles = [f"{declared(result.metric).plain_name} ({unit_of(result)})" for result in results]
     return {each: [result for title, result in zip(titles, results, strict=True) if title == each] for each in titles}
-
-
-def _title(result: Result) -> str:
-    return f"{declared(result.metric).plain_name} ({unit_of(result)})"
 
 
 def _axis(result: Result) -> str:
@@ -412,7 +408,7 @@ def _caches(sets: Sequence[Sequence[Result]], drawn: Sequence[float], looks: Loo
     return tuple(line for line in lines if min(drawn) <= line.value <= max(drawn))
 
 
-def _together(results: Sequence[Result], varied: Sequence[str] = ()) -> list[tuple[str, Sequence[Result]]]:
+def _together(results: Sequence[Result], varied: Sequence[str]) -> list[tuple[str, Sequence[Result]]]:
     """Return sets of results that may share an axis, each with the work of its gateways where sets differ in it."""
     sets = on_one_axis(results, varied)
     names = conditions.named_works([work(own[0]) for own in sets])
@@ -635,15 +631,12 @@ def _of_loads(trials: Sequence[Timed]) -> Iterator[Sequence[Timed]]:
         yield [trial for own in part for trial in own]
 
 
-def _load(trial: Timed) -> str:
-    return f"{span(*trial.rates)} frames/s" if trial.percent is None else f"load {trial.percent:g} %"
-
-
 def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, looks: Looks) -> Figure:
     rows: list[dict[str, Any]] = []
     data, findings = [], []
     for at, trial in enumerate(trials):
-        load, rate = _load(trial), f"{span(*trial.rates)} frames/s"
+        rate = f"{span(*trial.rates)} frames/s"
+        load = rate if trial.percent is None else f"load {trial.percent:g} %"
         line = f"{load}{'' if load == rate else f' ({rate})'}, {origin(trial.direction)}"
         known = [point for point in trial.points if point[1] > 0] or [(trial.points[0][0], 1.0)]
         for place, (delay, share) in enumerate(_thinned(known, points)):

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page: answers in words, doubts by what they could change, figures, tables, and the evidence behind one click.
 
-Tables of a page: one for each metric, a row for each device, a column for each point; and one of ratios.
-
-The page: answers in words, doubts by what they could change, figures, results, and the evidence behind one click. The
-page is complete, sends no requests, and works without a script: its script only shows values under a pointer, and
+The page is complete, sends no requests, and works without a script: its script only shows values under a pointer, and
 unfolds what is linked or printed.
 """
 
@@ -89,7 +86,7 @@ class MetricsTable:
     unlike: conditions.Unlike | None = None
 
 
-def tables_of_metrics(results: Sequence[Result]) -> list[MetricsTable]:
+def _tables_of_metrics(results: Sequence[Result]) -> list[MetricsTable]:
     """Return a table for each metric, in the order of the results."""
     by_title: dict[str, list[tuple[int, Result]]] = {}
     for column, result in enumerate(results, start=1):
@@ -137,30 +134,20 @@ def _entry(column: int, result: Result) -> Entry:
 _FEW: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class RatioTable:
-    """Ratios: a row for each gateway, a column for each sentence."""
-
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def tabled_of(sentences: Sequence[Sentence]) -> list[Sentence]:
+def _tabled_of(sentences: Sequence[Sentence]) -> list[Sentence]:
     """Return the sentences that a table says better; none where there are few ratios."""
     having = [one for one in sentences if len(one.ratios) > 1 and not one.leads]
     return having if sum(len(one.ratios) for one in having) > _FEW else []
 
 
-def ratio_table(sentences: Sequence[Sentence]) -> RatioTable | None:
-    """Return the table of the ratios of these sentences; None where there are none."""
+def _ratio_table(sentences: Sequence[Sentence]) -> dict[str, Any] | None:
+    """Return the table of the ratios, a row for each gateway, a column for each sentence; None without sentences."""
     if not sentences:
         return None
     gateways = dict.fromkeys(gateway for one in sentences for gateway, _ in one.ratios)
     columns = [dict(one.ratios) for one in sentences]
-    return RatioTable(
-        ("gateway", *(one.about for one in sentences)),
-        tuple((gateway, *(column.get(gateway, "-") for column in columns)) for gateway in gateways),
-    )
+    rows = [(gateway, *(column.get(gateway, "-") for column in columns)) for gateway in gateways]
+    return {"head": ("gateway", *(one.about for one in sentences)), "rows": rows}
 
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
@@ -176,12 +163,8 @@ _NAME: Final = re.compile(
     r"(<(style|script|svg|pre|code|title)\b.*?</\2>|<[^>]*>)|(?<![\w-])(?:--)?\w+(?:-\w+)+(?![\w-])", re.DOTALL
 )
 _LONGEST_NAME: Final = 24
-_HERE: Final = "natgauge.reports.html"
 #: Parameter with the command as it was stored, which is shown only where it can be made again.
 _COMMAND: Final = "command"
-#: A cell of the table of audits without a verdict.
-_NO_VERDICT: Final = {"kind": "", "said": "-", "href": "", "measured": ""}
-
 #: Parts of a page that has none of them.
 _NOTHING: Final[dict[str, Any]] = {
     **dict.fromkeys(("version", "not_sure", "marks"), ""),
@@ -223,9 +206,9 @@ def page(
         *answers.answers(results),
         *(audit.answers([each.record for each in collected.audits]) if collected.audits else ()),
     ]
-    tabled = tabled_of(sentences)
+    tabled = _tabled_of(sentences)
     groups, repetitions = _first_screen(questions), figures.evidence_figures(results, looks)
-    metrics_tables = tables_of_metrics(results)
+    metrics_tables = _tables_of_metrics(results)
     doubts = _doubts(collected, names)
     views = [
         *(view for one in sentences for view in one.unlike),
@@ -245,7 +228,7 @@ def page(
         size=size,
         answers=said,
         certainties=answers.meanings(sentences, [one.level for record in records for one in record.estimates]),
-        ratios=ratio_table(tabled),
+        ratios=_ratio_table(tabled),
         not_sure=answers.not_sure(sentences, listed=bool(doubts)),
         doubts=doubts,
         failures=failures,
@@ -268,9 +251,7 @@ def page(
     )
 
 
-def history_page(
-    title: str, sentences: Sequence[Sentence], groups: Sequence[FigureGroup], own: OwnWords = NO_WORDS
-) -> str:
+def history_page(title: str, sentences: Sequence[Sentence], groups: Sequence[FigureGroup], own: OwnWords) -> str:
     """The page of figures over dates and commits."""
     head = Heading(own.title or title, note=own.paragraphs)
     return _rendered(heading=head, answers=sentences, groups=groups, headline=len(groups))
@@ -346,7 +327,7 @@ def _unbroken(text: str) -> str:
 
 
 def _resource(name: str) -> str:
-    return resources.files(_HERE).joinpath(name).read_text(encoding="utf-8")
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _versions(collected: StoredResults) -> str:
@@ -468,7 +449,7 @@ def _audits(stored: Sequence[StoredAudit], at: Path) -> dict[str, Any]:
 
 def _cell(one: AuditedRequirement | None, folder: Path, at: Path) -> dict[str, Any]:
     if one is None:
-        return _NO_VERDICT
+        return {"kind": "", "said": "-", "href": "", "measured": ""}
     return {
         "kind": one.verdict.replace(" ", "-"),
         "said": audit.said(one, marked=True),

@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer on gateways: whether they carry the subscribers, what to change, and what the numbers rest on.
-
-The answer on gateways: whether they carry the subscribers, why that cannot be told, and what ends it first.
-
-What to change, and what the numbers rest on; each sentence once.
-"""
+"""The answer on gateways: whether they carry the subscribers, what limits them, what to change, and what it rests on."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from natgauge.analysis.sizing import (
@@ -73,7 +69,7 @@ def groups_by_answer(found: Sequence[Sizing]) -> list[list[Sizing]]:
         limits = [(limit.ended, limit.is_of_settings, limit.is_of_one) for limit in _ends(sizing)]
         first = sizing.results[0]
         answer = (sizing.fits(sizing.asked.number), cores_of(first), log_of(first), bool(_cores(sizing)))
-        said = (_why(sizing), _not_measured(sizing), _unsaid(sizing), beside_cores(sizing), table_needed(sizing))
+        said = (_why(sizing), _not_measured(sizing), _unsaid(sizing), _beside_cores(sizing), table_needed(sizing))
         shape = (*answer, _conditions(sizing), *said, *limits)
         groups.setdefault(shape, []).append(sizing)
     return list(groups.values())
@@ -103,7 +99,7 @@ def answer_lines(group: Sequence[Sizing], *, is_whole: bool = False) -> list[str
     return [
         f"{_verdict(group, is_whole=is_whole)}{_conditions(group[0])}.",
         *_cores_of_all(group),
-        *beside_cores(group[0]),
+        *_beside_cores(group[0]),
         *_why(group[0]),
         f"{_limits(group)}.",
         *_unsaid(group[0]),
@@ -160,7 +156,7 @@ def _not_measured(sizing: Sizing) -> str:
 def _ends(sizing: Sizing) -> list[SubscriberLimit]:
     """The limit that is stated as the first, and the others that do not carry all; empty = no limit is known."""
     # A limit of which only a lower bound is known may come first in the table, and be none.
-    deciding = deciding_limits(sizing)
+    deciding = _deciding_limits(sizing)
     is_refused = sizing.fits(sizing.asked.number) == "does not carry"
     return deciding if is_refused else list(deciding or sizing.limits)[:1]
 
@@ -170,7 +166,7 @@ def first_metric(sizing: Sizing) -> str | None:
     return next((limit.result.metric for limit in _ends(sizing) if limit.result is not None), None)
 
 
-def deciding_limits(sizing: Sizing) -> list[SubscriberLimit]:
+def _deciding_limits(sizing: Sizing) -> list[SubscriberLimit]:
     """The limits from which the answer follows."""
     number = sizing.asked.number
     return [limit for limit in sizing.limits if limit.fits(number) == sizing.fits(number)]
@@ -189,12 +185,12 @@ def _is_of_cores(sizing: Sizing) -> bool:
     return sizing.fits(sizing.asked.number) == "does not carry" and bool(_cores(sizing))
 
 
-def beside_cores(sizing: Sizing) -> tuple[str, ...]:
+def _beside_cores(sizing: Sizing) -> tuple[str, ...]:
     """What the number of cores that all need does not contain, as lines; none where that number is not said."""
-    return (*emptier_table(sizing), *used_alone(sizing)) if _cores(sizing) else ()
+    return (*emptier_table(sizing), *_used_alone(sizing)) if _cores(sizing) else ()
 
 
-def used_alone(sizing: Sizing) -> list[str]:
+def _used_alone(sizing: Sizing) -> list[str]:
     """That limits were not used together, as a line; none where there is one."""
     return [_ALONE] if len(sizing.asked.needs()) - len(sizing.no_limit) > 1 else []
 
@@ -309,7 +305,8 @@ def _unknown(sizing: Sizing) -> list[str]:
         if one.ended == "open connections" and one.result is not None and may_be_of_hosts(one.result, asked)
     ]
     of_log = [one.result for one in open_ones if one.result is not None and log_ended(one.result)]
-    untold = [limit for limit in open_ones if _is_untold(limit)]
+    # That of blocks whose number is not known.
+    untold = [limit for limit in open_ones if limit.ended == "port blocks" and limit.result is not None]
     # A table that nobody filled is among the resources that no result measured.
     kept = [one for one in open_ones if one.is_least]
     own_words = [*untold, *kept, *(one for one in open_ones if one.is_of_settings)]
@@ -342,11 +339,6 @@ def _unknown(sizing: Sizing) -> list[str]:
     return said + _unmeasured(sizing)
 
 
-def _is_untold(limit: SubscriberLimit) -> bool:
-    """Whether it is that of blocks whose number is not known."""
-    return limit.ended == "port blocks" and limit.result is not None
-
-
 def _unmeasured(sizing: Sizing) -> list[str]:
     limits = {need: configured_limit(sizing, need) for need in sizing.missing}
     return [f"{shown(need)} were not measured{f', and {limit}' if limit else ''}" for need, limit in limits.items()]
@@ -375,17 +367,17 @@ _OF_RANGES: Final = "range limited"
 
 def sentences_of(found: Sequence[Sizing]) -> Iterator[str]:
     """Yield the sentences on gateways, each once; those that do not hold for all have the names of theirs."""
-    for part in (_changes, _facts):
+    for part in (_changes, partial(_facts, found=found)):
         said: dict[str, list[str]] = {}
         for name, sizing in zip(names_of(found), found, strict=True):
-            for sentence in part(sizing, found):
+            for sentence in part(sizing):
                 said.setdefault(sentence, []).append(name)
         for sentence, names in said.items():
             of = "" if len(names) == len(found) else f" ({enumerated(names)})"
             yield f"{sentence.removesuffix('.')}{of}."
 
 
-def _changes(sizing: Sizing, found: Sequence[Sizing]) -> Iterator[str]:  # noqa: ARG001 - as `_facts`
+def _changes(sizing: Sizing) -> Iterator[str]:
     """Yield what to change."""
     number = sizing.asked.number
     for limit in sizing.limits:
@@ -409,12 +401,12 @@ def _facts(sizing: Sizing, found: Sequence[Sizing]) -> Iterator[str]:
     yield from _chosen_frames(sizing, found)
     yield from _chosen_tables(sizing)
     # Of what is carried, and beside a number of cores, the answer says it.
-    beside = beside_cores(sizing)
+    beside = _beside_cores(sizing)
     yield from [] if beside or sizing.fits(asked.number) == "carries" else emptier_table(sizing)
     if sizing.larger_frames:
         yield "No throughput was measured with frames as large as the mean: larger frames may cost more."
     if not beside and not all(one.fits(asked.number) == "carries" for one in found):
-        yield from used_alone(sizing)
+        yield from _used_alone(sizing)
 
 
 def _entries(sizing: Sizing) -> Iterator[str]:
@@ -580,7 +572,7 @@ def doubt_lines(found: Sequence[Sizing]) -> list[str]:
 
 def _doubted(sizing: Sizing) -> dict[int, tuple[Result, list[Note]]]:
     """The results of the limits that decide, each once, with the doubts that could change the answer."""
-    limits = deciding_limits(sizing) or sizing.limits
+    limits = _deciding_limits(sizing) or sizing.limits
     every = [(limit.result, grave_doubts(limit, sizing.asked)) for limit in limits]
     return {id(result): (result, doubts) for result, doubts in every if result is not None and doubts}
 
