@@ -391,7 +391,6 @@ def _frozen(value: Any) -> Any:
 Size = Literal["full", "small", "guest"]
 SIZES: Final[tuple[Size, ...]] = get_args(Size)
 _OPTIONS: Final[dict[Size, str]] = {"full": "", "small": " --small", "guest": " --small --lab vm"}
-_PLANS: Final = _HERE / "plans"
 
 
 def plan_text(table: Table, *, size: Size) -> str:
@@ -400,7 +399,7 @@ def plan_text(table: Table, *, size: Size) -> str:
         kind = UsageError if any(each.lacks == "natgauge" for each in table.missing) else HostError
         raise kind(f"published: --plan {table.name}: {needs(table)}")
     # The first line is the licence of the file.
-    return file_access.read_text(_PLANS / plan_file(table, size=size), file_access.TABLE).partition("\n")[2]
+    return file_access.read_text(_HERE / "plans" / plan_file(table, size=size), file_access.TABLE).partition("\n")[2]
 
 
 def plan_file(table: Table, *, size: Size) -> str:

@@ -43,6 +43,7 @@ from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe
 from natgauge.reports import labels, main_figure
+from natgauge.reports.grouping import grouped
 from natgauge.reports.main_figure import OF_BOUNDS, bottleneck, stated_bounds, stated_number
 from natgauge.reports.rows import UNIT_IN_ALL, Bounded, Ranged, kept, opened_by_draws, unit_of, unit_of_frames
 from natgauge.statistics.summary import CONFIDENCE, FigureSummary
@@ -62,8 +63,6 @@ _VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_
 WAYS: Final[Mapping[Way, str]] = {"one": "", "each": " in each direction", "busier": " in the busier direction"}
 #: Figures that are a constant times the value; of a mixed load those of its connections only where these are not set.
 _GROWING: Final = frozenset({IN_ALL, CONNECTIONS_PER_SECOND, OPEN_CONNECTIONS, TABLE_ENTRIES})
-#: In what a device does: a relative clause about the value.
-_CLAUSE: Final = "{value}, "
 #: A ratio of which neither end is known.
 _ANY: Final = "any number of"
 #: Why there is no interval.
@@ -120,10 +119,7 @@ def _ranges_overlap(claim: Claim) -> bool:
 
 def answers(results: Sequence[Result]) -> list[Sentence]:
     """Return the answers that results give, in the order in which a reader asks for them."""
-    by_metric: dict[str, list[Result]] = {}
-    for result in results:
-        by_metric.setdefault(result.metric, []).append(result)
-    every = map(_of_metric, by_metric.values())
+    every = map(_of_metric, grouped((result.metric, result) for result in results).values())
     found = [replace(sentence, leads=at == 0) for group in every for at, sentence in enumerate(group)]
     # What holds for several metrics is said once.
     unlike: dict[str, tuple[conditions.Unlike, ...]] = {}
@@ -304,8 +300,8 @@ def _does(result: Result, *, sized: bool) -> str:
     does, mark = _predicate(result), main_figure.mark_in_words(result)
     if not does:
         return f"{result.gateway}: {result.metric} {_figure(result)}{mark}"
-    if _CLAUSE in does:
-        # Frames belong to the value, and not to what is said of it.
+    if "{value}, " in does:
+        # Frames belong to the value, and not to the relative clause about it.
         value = f"{_figure(result)}{main_figure.frames_clause(result, sized=sized)}"
         said = does.format(value=value, opened=_opened(result))
         return f"{result.gateway} {said}{main_figure.condition(result)}{mark}"
@@ -355,11 +351,7 @@ def _stated_bits(result: Result, scale: float) -> str:
 
 
 def _by_work(results: Sequence[Result]) -> list[list[Result]]:
-    """Results by the work of their gateways."""
-    by_work: dict[conditions.Work, list[Result]] = {}
-    for result in results:
-        by_work.setdefault(work(result), []).append(result)
-    return list(by_work.values())
+    return list(grouped((work(result), result) for result in results).values())
 
 
 def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Iterator[Sentence]:
@@ -503,7 +495,9 @@ def _ranked_once(ranking: Ranking) -> Iterator[Sentence]:
     times = _times(claims[:1], f"that of the next, {claims[0].first.gateway}")
     text = f"{first.gateway} {_best(first)}: {_value(first, bits=True)}, {times}"
     behind = [result for result in ranking.results[1:] if result.gateway not in aside]
-    alike = _maybe_last(behind)
+    # Those that may be the last, where these are several.
+    alike = [each for each in behind[:-1] if claim(each, behind[-1]).certainty == "cannot tell"]
+    alike += behind[-1:] if alike else []
     if len(behind) > 1 and not alike:
         text += f"; last of {len(behind) + 1} is {behind[-1].gateway} ({_measured(behind[-1])})"
     if aside and len(aside) < len(ranking.claims):
@@ -515,12 +509,6 @@ def _ranked_once(ranking: Ranking) -> Iterator[Sentence]:
         asked = f"{names} apart" if len(alike) == 2 else f"which of {names} is the last"
         told = f"{asked} by {_plain(first)} ({unit_of(first)}): {', '.join(few(values))}"
         yield Sentence(f"Cannot tell {told}.", "cannot tell")
-
-
-def _maybe_last(behind: Sequence[Result]) -> list[Result]:
-    """Of the gateways behind the best one those that may be the last, where these are several."""
-    alike = [each for each in behind[:-1] if claim(each, behind[-1]).certainty == "cannot tell"]
-    return [*alike, behind[-1]] if alike else []
 
 
 def _measured(result: Result) -> str:
@@ -587,7 +575,6 @@ def _claimed(text: str, certainty: Certainty, claims: Sequence[Claim]) -> Senten
 
 
 def _reasons(claims: Sequence[Claim]) -> tuple[str, ...]:
-    """Reasons why claims are not sure."""
     found = _few(claims)
     sittings = {claim.sitting for claim in claims}
     if "one lab each" in sittings:
@@ -774,9 +761,7 @@ def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim]
     `ranked` are all claims of a ranking: a gateway that may be the best can have a median between those of others.
     """
     known = [each for each in claims if each.contrast.interval.coverage >= LEAST_COVERAGE and _is_bounded(each)]
-    by_gateway: dict[str, list[Claim]] = {}
-    for each in known or claims:
-        by_gateway.setdefault(each.second.gateway, []).append(each)
+    by_gateway = grouped((each.second.gateway, each) for each in known or claims)
     in_order = not _do_other_work(claims)
     shown = dict(sorted(by_gateway.items(), key=lambda item: -_middle(item[1]) if in_order else 0.0))
     ratios = tuple((name, _times(own, "", alone=True, at=False)) for name, own in shown.items())

@@ -13,6 +13,7 @@ from natgauge.analysis.run_changes import differing, unlike
 from natgauge.figure_text import with_noun
 from natgauge.records.audit import LEVELS, AuditedRequirement, AuditRecord, AuditVerdict, BehaviourClasses
 from natgauge.reports.answers import Sentence
+from natgauge.reports.grouping import grouped
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
 from natgauge.words import listed
@@ -54,10 +55,9 @@ def answers(records: Sequence[AuditRecord]) -> list[Sentence]:
     compared = [list(_compared(first, other, mine, name)) for other, name in zip(others, its, strict=True)]
     # Of several, the table has the rest.
     found = compared[0] if len(compared) == 1 else [each[0] for each in compared]
-    doubts, by_conditions = list[Sentence](), dict[str, list[str]]()
-    for name, record in zip((mine, *its), records, strict=True):
-        doubts += _doubts(record, f" about {name}")
-        by_conditions.setdefault(conditions(record), []).append(name)
+    named = list(zip((mine, *its), records, strict=True))
+    doubts = [doubt for name, record in named for doubt in _doubts(record, f" about {name}")]
+    by_conditions = grouped((conditions(record), name) for name, record in named)
     shared = (Sentence(f"Conditions of {listed(names)}: {each}.") for each, names in by_conditions.items())
     return [*found, *_untested(records), *doubts, *shared]
 
@@ -169,11 +169,9 @@ def _source(one: AuditedRequirement) -> str:
 
 def _subjects(failed: Sequence[AuditedRequirement]) -> str:
     """Return what is required, each once with the requirements that say so."""
-    by_text: dict[str, list[str]] = {}
-    for one in failed[:_MOST_FAILED]:
-        by_text.setdefault(one.text, []).append(f"RFC {one.rfc} {one.requirement} {one.transport.upper()}")
+    named = ((one.text, f"RFC {one.rfc} {one.requirement} {one.transport.upper()}") for one in failed[:_MOST_FAILED])
     more = len(failed) - _MOST_FAILED
-    texts = [f"{text} ({', '.join(sources)})" for text, sources in by_text.items()]
+    texts = [f"{text} ({', '.join(sources)})" for text, sources in grouped(named).items()]
     return "; ".join([*texts, *([f"{more} more"] if more > 0 else [])])
 
 

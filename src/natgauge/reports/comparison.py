@@ -43,6 +43,7 @@ from natgauge.reports import markup
 from natgauge.reports.answers import WAYS, Sentence
 from natgauge.reports.csv_table import written
 from natgauge.reports.graded_doubts import graded, in_paper
+from natgauge.reports.grouping import grouped
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
 from natgauge.words import MOST_NAMES, Quantity, enumerated, listed
@@ -59,8 +60,6 @@ _LEAST_CHANGE: Final = 0.0005
 _SHOWN: Final = 8
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}
-#: The baseline compared with itself, below its own line.
-_CONTROL: Final = "A/A control"
 #: Columns of the CSV: of the comparison, then of the estimate.
 _COLUMNS: Final = (
     "baseline", "by", "role", "gateway", "quantity", "ratio", "low", "high", "level", "verdict", "nanoseconds",
@@ -128,9 +127,7 @@ def _limit(record: ComparisonRecord) -> Sentence | None:
 
 def _ordered(record: ComparisonRecord) -> dict[Quantity, list[RatioEstimate]]:
     """Return the costs of several gateways, all with known ends of their intervals, by quantity."""
-    found: dict[Quantity, list[RatioEstimate]] = {}
-    for estimate in record.estimates:
-        found.setdefault(estimate.quantity, []).append(estimate)
+    found = grouped((estimate.quantity, estimate) for estimate in record.estimates)
     return {name: own for name, own in found.items() if len(own) > 1 and all(one.is_bounded for one in own)}
 
 
@@ -266,10 +263,8 @@ def _as_sure(grave: tuple[NoteWord, ...], sentence: Sentence) -> Sentence:
 
 
 def _unknown_costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
-    by: dict[str, dict[str, None]] = {}
-    for limit in (limit for estimate in group for limit in estimate.limits):
-        by.setdefault(limit.limited_by, {})[limit.gateway] = None
-    why = "; ".join(f"the bottleneck of {listed(list(names))} was {limit}" for limit, names in by.items())
+    by = grouped((limit.limited_by, limit.gateway) for estimate in group for limit in estimate.limits)
+    why = "; ".join(f"the bottleneck of {listed(list(dict.fromkeys(own)))} was {limit}" for limit, own in by.items())
     names = listed([_through(estimate, record) for estimate in group])
     costs = f"a {FRAME_OF[group[0].quantity]} through {names} costs compared with {record.baseline.label}"
     return Sentence(f"Cannot tell what {costs}{f': {why}' if why else ''}.", "cannot tell")
@@ -407,7 +402,7 @@ def _lines_by_frame(record: ComparisonRecord) -> list[SheetRow]:
             for one in record.estimates
             if one.quantity == quantity
         ]
-        lines += [SheetRow(_CONTROL, _cells(record, one)) for one in record.control if one.quantity == quantity]
+        lines += [SheetRow("A/A control", _cells(record, one)) for one in record.control if one.quantity == quantity]
     return lines
 
 
@@ -464,15 +459,16 @@ def _notes(record: ComparisonRecord, *, short: bool, placed: bool) -> Iterator[s
     yield from _halves(record)
     doubts = doubts_of_all(record)
     yield from (str(note) for note in record.notes if note not in doubts)
-    yield from _rates(record)
+    for gateway in record.gateways:
+        rates = [_rate(record, gateway, quantity, rate) for quantity, rate in gateway.rates.items() if rate is not None]
+        if rates:
+            yield f"Rates of {gateway.label}: {', '.join(rates)}"
 
 
 def _unmatched(record: ComparisonRecord) -> Iterator[str]:
     """Yield what rules name that no lab has: once what those of all gateways name, and else with the gateways."""
     every = (record.baseline, *record.compared)
-    labels: dict[tuple[tuple[str, ...], int], list[str]] = {}
-    for gateway in every:
-        labels.setdefault((gateway.unmatched, gateway.unmatched_more), []).append(gateway.label)
+    labels = grouped(((gateway.unmatched, gateway.unmatched_more), gateway.label) for gateway in every)
     for (names, more), own in labels.items():
         left = len(names[_SHOWN:]) + more
         shown = enumerated([*names[:_SHOWN], *([f"{left} more"] if left else [])])
@@ -487,9 +483,7 @@ def _transport(gateway: GatewayRecord) -> str:
 
 def _traffic(record: ComparisonRecord) -> str:
     """The test traffic, as the end of a sentence; with names where that of gateways differs."""
-    labels: dict[str, list[str]] = {}
-    for gateway in (record.baseline, *record.compared):
-        labels.setdefault(_traffic_of(gateway), []).append(gateway.label)
+    labels = grouped((_traffic_of(gateway), gateway.label) for gateway in (record.baseline, *record.compared))
     texts = [f"{text} ({listed(own)})" if len(labels) > 1 else text for text, own in labels.items() if text]
     return f", with {'; '.join(texts)}" if texts else ""
 
@@ -593,13 +587,6 @@ def _named(record: ComparisonRecord, gateway: GatewayRecord) -> str:
     if len({gateway_record.devices for gateway_record in record.gateways}) == 1 or gateway.role == "control":
         return gateway.label
     return f"{gateway.label}, {with_noun(gateway.devices, 'devices')}"
-
-
-def _rates(record: ComparisonRecord) -> Iterator[str]:
-    for gateway in record.gateways:
-        rates = [_rate(record, gateway, quantity, rate) for quantity, rate in gateway.rates.items() if rate is not None]
-        if rates:
-            yield f"Rates of {gateway.label}: {', '.join(rates)}"
 
 
 def _rate(record: ComparisonRecord, gateway: GatewayRecord, quantity: Quantity, rate: float) -> str:

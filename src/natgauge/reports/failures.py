@@ -48,6 +48,7 @@ from natgauge.reports import comparison
 from natgauge.reports.answers import answers
 from natgauge.reports.collected import StoredResults, Unmeasured
 from natgauge.reports.graded_doubts import graded
+from natgauge.reports.grouping import grouped
 from natgauge.tables import aligned
 from natgauge.words import SENDING, Verdict, enumerated, few, listed
 
@@ -151,7 +152,9 @@ def _chosen(folder: Path, number: int | None, whole: Cause | None) -> Mapping[st
             return trial
         if trial.get("verdict") in (Verdict.FAIL, Verdict.COLLAPSED):
             failed = trial
-            deciding = trial if whole is not None and _stored(trial, whole) == whole.kind else deciding
+            cause = trial.get("cause")
+            if whole is not None and cause and refined(cause_in(cause), whole).kind == whole.kind:
+                deciding = trial
     if last is None:
         raise UsageError(f"explain: {folder} holds no trial: its measurement ended before the first; measure again")
     if number is not None:
@@ -176,12 +179,6 @@ def refined(cause: Cause, whole: Cause | None) -> Cause:
     if whole is not None and (cause.kind, whole.kind) in _REFINED:
         return replace(cause, kind=whole.kind, certainty=whole.certainty, hop=whole.hop, remedy=whole.remedy)
     return cause
-
-
-def _stored(trial: Mapping[str, Any], whole: Cause) -> str | None:
-    """Return the kind of a trial's cause, as its record and the measurement have it."""
-    stored = trial.get("cause")
-    return refined(cause_in(stored), whole).kind if stored else None
 
 
 def _cause_of(trial: Mapping[str, Any], hops: TrialHops, whole: Cause | None) -> Cause | None:
@@ -508,9 +505,7 @@ def without_result(collected: StoredResults, lacks: Sequence[Lack], *, for_paper
 
     `for_paper`: whether readers have no results folder, and are not told where the reasons are.
     """
-    by_gateway: dict[tuple[str, str], list[str]] = {}
-    for one in broken_of(collected, lacks):
-        by_gateway.setdefault((one.gateway, one.where), []).append(one.measurement)
+    by_gateway = grouped(((one.gateway, one.where), one.measurement) for one in broken_of(collected, lacks))
     if by_gateway:
         names = [f"{enumerated(own)} of {gateway}{where}" for (gateway, where), own in by_gateway.items()]
         yield f"No result: {', '.join(few(names))}{'' if for_paper else ' (reasons: natgauge status)'}."

@@ -9,6 +9,7 @@ from typing import Final, Generic, TypeVar
 
 from natgauge.figure_text import in_percent
 from natgauge.notes import GRADES, Grade, Note, known, words_of
+from natgauge.reports.grouping import grouped
 
 NameT = TypeVar("NameT")
 
@@ -288,11 +289,8 @@ def of_columns(
 
 def columns(places: Sequence[tuple[str, str]], noun: str = "") -> str:
     """Return the names of columns by block, such as "throughput of x: columns 1, 3"."""
-    blocks: dict[str, list[str]] = {}
-    for block, heading in places:
-        blocks.setdefault(block, []).append(heading)
     texts = []
-    for block, headings in blocks.items():
+    for block, headings in grouped(places).items():
         nouns = f"{noun}{'s' if len(headings) > 1 else ''} " if noun else ""
         texts.append(": ".join(filter(None, (block, f"{nouns}{', '.join(headings)}"))))
     return "; ".join(texts)

@@ -26,6 +26,7 @@ from natgauge.records.parameters import describe, is_fact
 from natgauge.reports import main_figure
 from natgauge.reports.failures import BrokenMeasurement
 from natgauge.reports.graded_doubts import graded, of_columns
+from natgauge.reports.grouping import grouped
 from natgauge.reports.heading import SAID_ROWS, unit_of_caption
 from natgauge.reports.labels import differing_within, in_words, names_of, text_of
 from natgauge.reports.main_figure import in_cell
@@ -53,10 +54,6 @@ _MANY: Final = 10_000
 _THOUSAND: Final = 1000
 #: Parameters that have a shorter name on the command line.
 _SHORT: Final[Mapping[str, str]] = {"cores": "device_cores"}
-#: Heads of columns that a paper's caption names so.
-_IN_PAPER: Final = {"connections": "connections"}
-#: The number of cores; 0 where nobody knows it.
-_CORES: Final = "device_cores"
 
 
 def sheet(results: Sequence[Result], against: str, *, narrow: bool = False) -> Sheet:
@@ -106,7 +103,8 @@ def of_medians(results: Sequence[Result], against: str) -> Sheet:
     columns, blocks = _columns_of(name, results), blocks_of(name, against, results)
     heading, unit = row_of(name), unit_of_caption(results)
     indices = [[at for block in blocks if (at := block.at.get(column)) is not None] for column in columns]
-    lines = [SheetRow(_IN_PAPER.get(name, heading), tuple(columns))]
+    # The caption of a paper names connections so.
+    lines = [SheetRow(name if name == "connections" else heading, tuple(columns))]
     for row in rows(results):
         is_input = not row.measured and row.heading not in _IN_HEADING | _LEFT_OUT | {heading} | _FOLLOWING
         if is_input and len({row.cells[at] for own in indices for at in own}) > 1 and _is_common(row, indices):
@@ -175,10 +173,8 @@ def of_metrics(results: Sequence[Result], names: Sequence[str] = ()) -> Sheet:
     same = alike(results, except_for=_NOT_IN_PAPER if names else ())
     # A paper has it in the caption.
     notes = [] if names else same
-    differing: dict[str, list[str]] = {}
-    for column in columns:
-        own = [result for result, heading in zip(results, headings, strict=True) if heading == column]
-        differing.setdefault(unlike(own, differing_within(own) if names else ()), []).append(column)
+    by_column = grouped(zip(headings, results, strict=True))
+    differing = grouped((unlike(own, differing_within(own) if names else ()), name) for name, own in by_column.items())
     notes += [f"{', '.join(own)}: {said}" for said, own in differing.items() if said]
     # The names tell results of a metric apart, of a single one by themselves.
     heads = ["" if len(columns) == 1 else result.metric for result in results] if names else headings
@@ -289,7 +285,7 @@ def _parameter_of(against: str, results: Sequence[Result]) -> str:
     """Return the name of the parameter that the user named as on the command line, such as "cores" or "frame-size"."""
     name = _SHORT.get(against, against.replace("-", "_"))
     for result in results:
-        if name == _CORES and not result.device_cores:
+        if name == "device_cores" and not result.device_cores:
             raise UsageError(
                 f"report: --against {against}: the number of cores of {result.metric} of {result.gateway} is not "
                 "known; leave out its folder, or choose another --against"
@@ -315,9 +311,9 @@ def blocks_of(name: str, against: str, results: Sequence[Result]) -> list[Series
     Where two results of a metric and a device have the same value, a parameter in which they differ makes a block for
     each of its values: first the number of cores, connections and hosts.
     """
-    subjects: dict[tuple[str, str], list[int]] = {}
-    for at, result in enumerate(results):
-        subjects.setdefault((result.metric, "" if name == "gateway" else result.gateway), []).append(at)
+    subjects = grouped(
+        ((result.metric, "" if name == "gateway" else result.gateway), at) for at, result in enumerate(results)
+    )
     blocks = []
     for (metric, gateway), every in subjects.items():
         names = _distinguishing(name, against, [results[at] for at in every])
@@ -372,8 +368,6 @@ def _place(value: JsonValue) -> tuple[int, float]:
 _FEW: Final = 8
 #: The most characters of the reason why there is no result; `natgauge status` prints all.
 _REASON: Final = 60
-#: Heading of the gateways of which nothing is known.
-_NONE: Final = "without any result"
 
 
 def is_wanted(results: Sequence[Result]) -> bool:
@@ -391,9 +385,7 @@ def sheet_of_many(results: Sequence[Result], broken: Sequence[BrokenMeasurement]
     """
     columns, by_gateway = matrix(results)
     metrics = {_heading_of(result): result.metric for result in results}
-    failed: dict[str, list[BrokenMeasurement]] = {}
-    for one in broken:
-        failed.setdefault(one.gateway, []).append(one)
+    failed = grouped((one.gateway, one) for one in broken)
 
     def row(gateway: str) -> SheetRow:
         own, none = by_gateway.get(gateway, {}), failed.get(gateway, [])
@@ -410,7 +402,7 @@ def sheet_of_many(results: Sequence[Result], broken: Sequence[BrokenMeasurement]
         lines += [SheetRow(title, ())] if len(groups) > 1 or failed.keys() - by_gateway.keys() else []
         lines += map(row, gateways)
     if without := [gateway for gateway in failed if gateway not in by_gateway]:
-        lines += [SheetRow(_NONE, ()), *map(row, without)]
+        lines += [SheetRow("without any result", ()), *map(row, without)]
     notes = [*alike(results, except_for=SAID_ROWS), *_unlike(groups, by_gateway, columns)]
     return Sheet(tuple(lines), tuple(notes), doubts_of(results), None, of_runs(results), ends_in_words=True)
 
@@ -463,9 +455,7 @@ def _by_work(by_gateway: Mapping[str, Mapping[str, Result]], columns: Sequence[s
         name: conditions.work_of(conditions.figure_of(next(iter(own.values())))) for name, own in by_gateway.items()
     }
     named = conditions.named_works(works.values())
-    groups: dict[str, list[str]] = {}
-    for gateway, work in works.items():
-        groups.setdefault(named[work], []).append(gateway)
+    groups = grouped((named[work], gateway) for gateway, work in works.items())
     return {
         title: sorted(names, key=lambda name: [_place_of_cell(by_gateway[name].get(column)) for column in columns])
         for title, names in groups.items()

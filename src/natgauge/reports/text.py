@@ -485,13 +485,7 @@ def _each(result: Result, name: str) -> list[JsonValue]:
 def table(results: Sequence[Result], width: int | None = None) -> str:
     """Return a column per result, with the rows of RFC 9693 section 6; rows without any value are left out.
 
-    Doubts, and reasons why results are not compared, are below the table.
-
-    Args:
-        width: most characters of a line of the table, as for `render`.
-
-    Raises:
-        UsageError: there are no results.
+    Doubts, and reasons why results are not compared, are below the table; `width` is as for `render`.
     """
     return render(sheet(results), width)
 

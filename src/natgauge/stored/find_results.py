@@ -33,6 +33,7 @@ from natgauge.records.store import (
     result_name,
 )
 from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
+from natgauge.reports.grouping import grouped
 from natgauge.stored import comparison_consistency, consistency
 
 _Outcome = Stored | StoredComparison | StoredAudit
@@ -100,9 +101,7 @@ def _without_copies(
     Of copies of a measurement that went on, the one with the most repetitions is kept. A campaign is a copy where
     others have all of its repetitions.
     """
-    alike: dict[str, list[_Outcome]] = {}
-    for each in every:
-        alike.setdefault(_identity(each), []).append(each)
+    alike = grouped((_identity(each), each) for each in every)
     copied: list[Path] = []
 
     def is_copied(outcome: _Outcome) -> bool:

@@ -27,6 +27,7 @@ from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimat
 from natgauge.records.measurement import Result
 from natgauge.reports import graded_doubts, labels, main_figure
 from natgauge.reports.comparison import change, conditions_of, interval
+from natgauge.reports.grouping import grouped
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import (
     OWN_PART,
@@ -145,9 +146,7 @@ def looks_of(results: Sequence[Result], records: Sequence[ComparisonRecord]) -> 
 def _places(gateways: Sequence[tuple[str, conditions.Work | None]]) -> Mapping[str, int]:
     """Numbers of the colours of gateways with their kinds; all different where there are enough colours."""
     if len(gateways) > _COLOURS:
-        by_kind: dict[conditions.Work | None, list[str]] = {}
-        for gateway, kind in gateways:
-            by_kind.setdefault(kind, []).append(gateway)
+        by_kind = grouped((kind, gateway) for gateway, kind in gateways)
         return {gateway: at % _COLOURS for own in by_kind.values() for at, gateway in enumerate(own)}
     places: dict[str, int] = {}
     for gateway, _ in gateways:
@@ -200,9 +199,13 @@ def question_figures(
     return groups
 
 
+def title_of(result: Result) -> str:
+    """Return what is measured, in plain words, with its unit."""
+    return f"{declared(result.metric).plain_name} ({unit_of(result)})"
+
+
 def _by_title(results: Sequence[Result]) -> Mapping[str, Sequence[Result]]:
-    titles = [f"{declared(result.metric).plain_name} ({unit_of(result)})" for result in results]
-    return {each: [result for title, result in zip(titles, results, strict=True) if title == each] for each in titles}
+    return grouped((title_of(result), result) for result in results)
 
 
 def _axis(result: Result) -> str:
@@ -256,9 +259,7 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     for (head, firsts), spans in zip(together, logs, strict=True):
         own = [by_first[id(first)] for first in firsts]
         axes = _axes(axis, own)
-        panels: dict[str, list[Sequence[Result]]] = {}
-        for each in own:
-            panels.setdefault(_joined(head, labels.words(each[0], names)), []).append(each)
+        panels = grouped((_joined(head, labels.words(each[0], names)), each) for each in own)
         for title, every in panels.items():
             for part in _chunks(every, charts.MOST_LINES):
                 alone = f"{caption(_flat(part), _flat(own), _words(_flat(part)), spans=spans)}"
@@ -473,7 +474,7 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
     several = any(len(point) > 1 for every in points for point in every)
     of_all = caption(results, "", several=several, limited=not any(references))
     return FigureGroup(
-        next(iter(_by_title(results))),
+        title_of(results[0]),
         f"{of_all}{forwarding}",
         results[0].metric,
         tuple(figures),
@@ -624,9 +625,7 @@ def _highest_free(result: Result) -> str:
 
 def _of_loads(trials: Sequence[Timed]) -> Iterator[Sequence[Timed]]:
     """Distribute delays over figures whose loads have dashes of their own."""
-    by_load: dict[object, list[Timed]] = {}
-    for trial in trials:
-        by_load.setdefault(trial.percent or trial.rates, []).append(trial)
+    by_load = grouped((trial.percent or trial.rates, trial) for trial in trials)
     for part in _chunks(list(by_load.values()), charts.MOST_LINES):
         yield [trial for own in part for trial in own]
 

@@ -37,13 +37,13 @@ from natgauge.reports import answers, audit, comparison, graded_doubts, labels, 
 from natgauge.reports.answers import Sentence
 from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
 from natgauge.reports.failures import CommandAgain, failures_of, lacks_of, shell_options, without_result_yet
+from natgauge.reports.grouping import grouped
 from natgauge.reports.heading import NO_WORDS, Heading, OwnWords, heading
 from natgauge.reports.html import charts, evidence, figures
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import FigureGroup, Looks
 from natgauge.reports.main_figure import in_summary
 from natgauge.reports.optional_deps import need
-from natgauge.reports.rows import unit_of
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
 from natgauge.reports.sizing.answer import SizeAnswer
 from natgauge.words import Verdict, enumerated, listed
@@ -88,9 +88,7 @@ class MetricsTable:
 
 def _tables_of_metrics(results: Sequence[Result]) -> list[MetricsTable]:
     """Return a table for each metric, in the order of the results."""
-    by_title: dict[str, list[tuple[int, Result]]] = {}
-    for column, result in enumerate(results, start=1):
-        by_title.setdefault(f"{declared(result.metric).plain_name} ({unit_of(result)})", []).append((column, result))
+    by_title = grouped((figures.title_of(each), (column, each)) for column, each in enumerate(results, start=1))
     return [_metrics_table(title, group) for title, group in by_title.items()]
 
 
@@ -109,8 +107,8 @@ def _metrics_table(title: str, group: Sequence[tuple[int, Result]]) -> MetricsTa
     cells = [tuple(_runs(places.get((gateway, point), ())) for point in points) for gateway in gateways]
     words = tuple(heads[point] for point in points)
     shown = frozenset[str]().union(*map(varied_with, names))
-    figures = [conditions.figure_of(result) for _, result in group]
-    unlike = conditions.unlike(figures, except_for=shown, so=conditions.NOT_RANKED_BY_TABLES)
+    drawn = [conditions.figure_of(result) for _, result in group]
+    unlike = conditions.unlike(drawn, except_for=shown, so=conditions.NOT_RANKED_BY_TABLES)
     if len(points) <= max(_MOST_POINTS, len(gateways)):
         return MetricsTable(title, "gateway", words, tuple(zip(gateways, cells, strict=True)), unlike)
     turned = tuple(zip(words, zip(*cells, strict=True), strict=True))

@@ -53,9 +53,6 @@ from natgauge.statistics.summary import finite
 from natgauge.tables import aligned
 from natgauge.words import enumerated
 
-#: The heads of the rows of a limit of frames, by how subscribers use the directions.
-_UP_AS_DOWN: Final = "frames, up as down"
-_NONE_UP: Final = "frames, none up"
 #: A limit of this many times the subscribers is far from them.
 _FAR: Final = 10
 #: Units of bits/s, the largest first.
@@ -117,8 +114,8 @@ def _cells(sizing: Sizing) -> dict[tuple[str, Ended], str]:
     for limit in sizing.limits:
         sign = mark(grave_doubts(limit, sizing.asked))
         if limit.busier_share is not None:
-            cells[_UP_AS_DOWN, limit.ended] = f"{_most(limit.both_ways, number)}{sign}"
-            cells[_NONE_UP, limit.ended] = f"{_most(limit.one_way, number)}{sign}"
+            cells["frames, up as down", limit.ended] = f"{_most(limit.both_ways, number)}{sign}"
+            cells["frames, none up", limit.ended] = f"{_most(limit.one_way, number)}{sign}"
             continue
         result, name = limit.result, shown(limit.ended)
         resource = None if result is None else resource_of(result)

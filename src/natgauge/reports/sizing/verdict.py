@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer on gateways: whether they carry the subscribers, what limits them, what to change, and what it rests on."""
+"""The answer on gateways: whether they carry the subscribers, what limits them, what to change, and what is behind."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from natgauge.plain_text import capital
 from natgauge.records.measurement import FUNCTIONAL, Result
 from natgauge.reports import main_figure
 from natgauge.reports.graded_doubts import explained, graded
+from natgauge.reports.grouping import grouped
 from natgauge.reports.rows import own_share
 from natgauge.reports.sizing.words import (
     AS_MANY,
@@ -56,8 +57,6 @@ from natgauge.words import OUTSIDE_PORTS, enumerated
 #: Why resources that subscribers take were not looked at.
 _NOT_LOOKED_AT: Final = "No result says for how long the gateway keeps connections (--device-timeout)."
 
-#: What nobody measured.
-_ALONE: Final = "Each limit was measured alone: used together, they may carry fewer."
 #: Places of limits, in their order.
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
 
@@ -77,9 +76,8 @@ def groups_by_answer(found: Sequence[Sizing]) -> list[list[Sizing]]:
 
 def which_carry(found: Sequence[Sizing]) -> list[str]:
     """Which of several gateways carry all, as a line."""
-    number, names = found[0].asked.number, dict[str, list[str]]()
-    for name, sizing in zip(names_of(found), found, strict=True):
-        names.setdefault(sizing.fits(number), []).append(name)
+    number = found[0].asked.number
+    names = grouped((sizing.fits(number), name) for name, sizing in zip(names_of(found), found, strict=True))
     yes, no, unknown = (enumerated(names.get(fits, [])) for fits in ("carries", "does not carry", "cannot tell"))
     of_all, untold = f"all {in_full(number)}" if number > 1 else "it", f"cannot tell of {unknown}"
     if yes:
@@ -192,15 +190,8 @@ def _beside_cores(sizing: Sizing) -> tuple[str, ...]:
 
 def _used_alone(sizing: Sizing) -> list[str]:
     """That limits were not used together, as a line; none where there is one."""
-    return [_ALONE] if len(sizing.asked.needs()) - len(sizing.no_limit) > 1 else []
-
-
-def _by_number(group: Sequence[Sizing], numbers: Sequence[str]) -> dict[str, list[str]]:
-    """The numbers, each once, with the names of its gateways."""
-    of: dict[str, list[str]] = {}
-    for name, each in zip(names_of(group), numbers, strict=True):
-        of.setdefault(each, []).append(name)
-    return of
+    several = len(sizing.asked.needs()) - len(sizing.no_limit) > 1
+    return ["Each limit was measured alone: used together, they may carry fewer."] if several else []
 
 
 def _cores_of_all(group: Sequence[Sizing]) -> list[str]:
@@ -210,7 +201,7 @@ def _cores_of_all(group: Sequence[Sizing]) -> list[str]:
     number = group[0].asked.number
     cores = [sizing.cores_for(number, "both ways") for sizing in group]
     noun = "core" if all(own is not None and own.upper == 1 for own in cores) else "cores"
-    parts = _by_number(group, [cores_needed(sizing) for sizing in group])
+    parts = grouped(zip(map(cores_needed, group), names_of(group), strict=True))
     # The first of several has the words of its numbers.
     needs = [needed.format(*((f" {noun}", f" {NONE_UP}") if not at else ("", ""))) for at, needed in enumerate(parts)]
     of = [f" with {enumerated(names)}" for names in parts.values()] if len(group) > 1 else [""]
@@ -243,7 +234,8 @@ def _carried(group: Sequence[Sizing], *, is_whole: bool) -> str:
     """That the cores of gateways do not carry all, and for how many they do the work that ends first."""
     limits, first = [_ends(sizing)[0] for sizing in group], group[0].results[0]
     work, number = limits[0].ended, group[0].asked.number
-    parts = _by_number(group, [span_in_words(limit.used("both ways")) for limit in limits])
+    numbers = (span_in_words(limit.used("both ways")) for limit in limits)
+    parts = grouped(zip(numbers, names_of(group), strict=True))
     none = is_whole and len(group) > 1 and number > 1
     of = " subscribers" if none else f" of {with_noun(f'the {in_full(number)}' if number > 1 else '1', 'subscribers')}"
     said = [
@@ -336,12 +328,9 @@ def _unknown(sizing: Sizing) -> list[str]:
     if not open_ones and together > 1:
         share = percent(together, "up", width=1)
         said.append(f"new connections and frames together may take {share} of the same cores")
-    return said + _unmeasured(sizing)
-
-
-def _unmeasured(sizing: Sizing) -> list[str]:
     limits = {need: configured_limit(sizing, need) for need in sizing.missing}
-    return [f"{shown(need)} were not measured{f', and {limit}' if limit else ''}" for need, limit in limits.items()]
+    said += [f"{shown(need)} were not measured{f', and {limit}' if limit else ''}" for need, limit in limits.items()]
+    return said
 
 
 #: What to change where a limit is too low.
@@ -353,12 +342,6 @@ _REMEDIES: Final[Mapping[Ended, str]] = {
     "port blocks": "more outside addresses (--outside-addresses), or smaller blocks",
     "frames": "{cores}, or a faster path (such as a flowtable of nftables)",
 }
-#: What to change where not the table ended open connections.
-_NO_TABLE: Final = "find what refuses them (natgauge explain)"
-#: What to change where the log ended it, and not the gateway.
-_OF_LOG: Final = "a faster program that writes the log, whose records were lost (natgauge explain)"
-#: What to change where a subscriber has more connections than its blocks have ports.
-_LARGER_BLOCKS: Final = "larger blocks, or more blocks for each subscriber"
 #: Placements of gateways that natgauge gives interfaces of the kernel's own.
 _WITHOUT_CARD: Final = frozenset[str]({"shared", "isolated"})
 #: The doubt of a capacity that more connections would raise.
@@ -368,10 +351,8 @@ _OF_RANGES: Final = "range limited"
 def sentences_of(found: Sequence[Sizing]) -> Iterator[str]:
     """Yield the sentences on gateways, each once; those that do not hold for all have the names of theirs."""
     for part in (_changes, partial(_facts, found=found)):
-        said: dict[str, list[str]] = {}
-        for name, sizing in zip(names_of(found), found, strict=True):
-            for sentence in part(sizing):
-                said.setdefault(sentence, []).append(name)
+        named = zip(names_of(found), found, strict=True)
+        said = grouped((sentence, name) for name, sizing in named for sentence in part(sizing))
         for sentence, names in said.items():
             of = "" if len(names) == len(found) else f" ({enumerated(names)})"
             yield f"{sentence.removesuffix('.')}{of}."
@@ -439,11 +420,11 @@ def _remedy(limit: SubscriberLimit, sizing: Sizing) -> str:
     entries, result = entries_of_all(sizing.asked), limit.result
     is_table = sizing.table_limit is not None and sizing.table_limit < entries
     if limit.ended == "open connections" and not is_table and result is not None and result.limited_by == "device":
-        return _NO_TABLE
+        return "find what refuses them (natgauge explain)"
     if limit.ended != "port blocks" and not is_table and result is not None and result.limited_by == "log":
-        return _OF_LOG
+        return "a faster program that writes the log, whose records were lost (natgauge explain)"
     if too_few:
-        return _LARGER_BLOCKS
+        return "larger blocks, or more blocks for each subscriber"
     # How many cores are needed is in the table.
     cores = "more cores" if sizing.cores_for(number) is not None else "more or faster cores"
     return _REMEDIES[limit.ended].format(cores=cores, entries=with_noun(in_full(entries), "entries"))

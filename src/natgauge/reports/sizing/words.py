@@ -32,6 +32,7 @@ from natgauge.metrics import metrics
 from natgauge.metrics.metric import Resource
 from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
+from natgauge.reports.grouping import grouped
 from natgauge.words import MAXIMUM_CONNECTIONS, enumerated
 
 #: Limits as subjects of sentences.
@@ -179,11 +180,8 @@ def emptier_table(sizing: Sizing) -> list[str]:
 
 def commands_of(found: Sequence[Sizing]) -> dict[str, list[str]]:
     """The commands that measure what no result says, by what they are for; one for each gateway."""
-    commands: dict[str, list[str]] = {}
-    for sizing in found:
-        for what, command in _commands(sizing):
-            commands.setdefault(f"To measure {what}", []).append(command)
-    return {what: list(dict.fromkeys(own)) for what, own in commands.items()}
+    commands = grouped(each for sizing in found for each in _commands(sizing))
+    return {f"To measure {what}": list(dict.fromkeys(own)) for what, own in commands.items()}
 
 
 def _commands(sizing: Sizing) -> Iterator[tuple[str, str]]:
