@@ -341,11 +341,7 @@ def sources() -> Sources:
 
 @cache
 def table(name: str) -> Table:
-    """Return a published table.
-
-    Raises:
-        UsageError: there is no table of this name.
-    """
+    """Return a published table."""
     if name not in names():
         raise UsageError(f'published table "{name}": unknown; {listed_by("natgauge published", name, names())}')
     return from_file(_HERE / "tables" / f"{name}.toml")

@@ -429,18 +429,17 @@ def _ranked_at_points(every: Sequence[Ranking], results: Sequence[Result], varie
         return _undecided(undecided, best, f"{len(undecided) if decided else 'any'} of {points}")
     firsts = Counter(ranking.results[0].gateway for ranking in decided)
     (first, times), *others = firsts.most_common()
-    at_all = f"both {noun}" if len(every) == 2 else f"all {points}"
+    own = [ranking for ranking in decided if ranking.results[0].gateway == first]
+    at = f"both {noun}" if len(every) == 2 else f"all {points}"
+    # Of several points it would not be clear which ones are meant.
+    if others or undecided:
+        at = f"{times} of {points}{_points(own, results)}"
     gateways = {result.gateway for ranking in every for result in ranking.results}
     if len(gateways) == 2 and not others:
         best = _best(every[0].results[0], (gateways - {first}).pop(), sized=False)
-    text = f"{first} {best} at {f'{times} of {points}' if others or undecided else at_all}"
+    text = f"{first} {best} at {at}"
     text += "".join(f", {gateway} at {count}" for gateway, count in others[:MOST_NAMES])
-    # Of several points it would not be clear which ones are meant.
-    if others or undecided:
-        where = _points([ranking for ranking in decided if ranking.results[0].gateway == first], results)
-        text = text.replace(f" at {times} of {points}", f" at {times} of {points}{where}", 1)
     text += f"; cannot tell at {len(undecided)}{_points(undecided, results)}" if undecided else ""
-    own = [ranking for ranking in decided if ranking.results[0].gateway == first]
     top = max((ranking.results[0] for ranking in own), key=lambda result: result.median)
     seconds = list(dict.fromkeys(ranking.claims[0].first.gateway for ranking in own))
     second = seconds[0] if len(seconds) == 1 else "the second best"
@@ -681,18 +680,17 @@ def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> It
             continue
         names = "cores" if axis is CORES else "connections"
         ideal = f" ({number(last / first)} times is ideal)" if axis is CORES and rate else ""
-        head = f"With {in_full(int(last))} {names} instead of {in_full(int(first))}{ideal}, "
-        about = f"{_plain(result)} with {in_full(int(last))} {names} instead of {in_full(int(first))}{ideal}"
+        change = f"{in_full(int(last))} {names} instead of {in_full(int(first))}{ideal}"
         telling = [each for each in claims if _tells(each)]
         silent = [each for each in claims if not _tells(each)]
         of = listed(list(dict.fromkeys(each.second.gateway for each in silent)))
         if not telling:
-            text = f"{head}it is not known whether {of} has a higher or a lower {result.metric}."
+            text = f"With {change}, it is not known whether {of} has a higher or a lower {result.metric}."
             yield Sentence(text, "cannot tell", (), _doubts(silent))
             continue
-        found = _listed(head, telling, f"its {result.metric} with {in_full(int(first))}")
+        found = _listed(f"With {change}, ", telling, f"its {result.metric} with {in_full(int(first))}")
         text = f"{found.text.removesuffix('.')}{f'; not known for {of}' if of else ''}{_changed_with(axis, telling)}."
-        yield replace(found, text=text, about=about)
+        yield replace(found, text=text, about=f"{_plain(result)} with {change}")
         yield from _unlike_listed(telling, _of_points(results, axis.parameter))
 
 

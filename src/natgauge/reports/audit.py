@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from operator import itemgetter
 from typing import Final
 
@@ -218,16 +218,8 @@ def said(one: AuditedRequirement, *, marked: bool) -> str:
     return f"{MARKS[one.verdict]} {one.verdict}{declared}" if marked else f"{one.verdict}{declared}"
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRow:
-    """A requirement of several audits, with the verdict of each; None = it did not examine the requirement."""
-
-    heading: str
-    verdicts: tuple[AuditedRequirement | None, ...]
-
-
-def rows_of(records: Sequence[AuditRecord]) -> list[AuditRow]:
-    """Return a row for each requirement that an audit examined.
+def rows_of(records: Sequence[AuditRecord]) -> list[tuple[str, tuple[AuditedRequirement | None, ...]]]:
+    """Return a heading for each requirement, with the verdict of each audit; None = it did not examine the requirement.
 
     What distinguishes the audits comes first, then failures of the first audit that has it.
     """
@@ -238,16 +230,16 @@ def rows_of(records: Sequence[AuditRecord]) -> list[AuditRow]:
         examined = [one for one in verdicts if one is not None]
         decided, one = {each.verdict for each in examined if each.is_decided}, examined[0]
         heading = f"RFC {one.rfc} {one.requirement}, {one.transport.upper()} ({one.level}): {one.text}"
-        rows.append(((len(decided) < 2, *one.urgency), AuditRow(heading, verdicts)))
+        rows.append(((len(decided) < 2, *one.urgency), (heading, verdicts)))
     return [row for _, row in sorted(rows, key=itemgetter(0))]
 
 
 def chart(records: Sequence[AuditRecord], *, marked: bool = False) -> Sheet:
     """Return one table of several audits: a column for each gateway, a row for each requirement and class."""
     lines = [SheetRow("requirement", tuple(names_of(records)))]
-    for row in rows_of(records):
-        cells = tuple("-" if one is None else said(one, marked=marked) for one in row.verdicts)
-        lines.append(SheetRow(row.heading, cells))
+    for heading, verdicts in rows_of(records):
+        cells = tuple("-" if one is None else said(one, marked=marked) for one in verdicts)
+        lines.append(SheetRow(heading, cells))
     lines += classes(records)
     return Sheet(tuple(lines), tuple(_differing(records)))
 

@@ -120,9 +120,9 @@ def _limit(record: ComparisonRecord) -> Sentence | None:
     if record.fail_above is None:
         return None
     limit = f"more than {given(record.fail_above)} above that of {record.baseline.label}"
-    start = "A cost is" if record.above else "No cost is" if record.decided else "Cannot tell whether a cost is"
-    costs = Sentence(f"{start} {limit}.", "sure" if record.decided or record.above else "cannot tell")
-    return _as_sure(doubts_of_answer(record), costs)
+    if not (record.decided or record.above):
+        return Sentence(f"Cannot tell whether a cost is {limit}.", "cannot tell")
+    return _as_sure(f"{'A' if record.above else 'No'} cost is {limit}.", doubts_of_answer(record))
 
 
 def _ordered(record: ComparisonRecord) -> dict[Quantity, list[RatioEstimate]]:
@@ -161,8 +161,7 @@ def _frames_of(quantities: Sequence[Quantity]) -> str:
 
 def _order(record: ComparisonRecord, quantity: Quantity, order: _Order, own: Sequence[RatioEstimate]) -> Sentence:
     """The costs of several gateways for a frame, cheapest first, against the baseline's, and what order is not sure."""
-    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == quantity), None)
-    name, what = record.baseline.label, capital(FRAME_OF[quantity])
+    cost, name, what = _cost_of(record, quantity), record.baseline.label, capital(FRAME_OF[quantity])
     head = f"{what}, against {name}: " if cost is None else f"{what}: {name} {nanoseconds(cost)}; against it "
     costs = [f"{_through(one, record)} {interval(one)}" for group in order for one in group if one is not None]
     names = [[name if one is None else one.gateway for one in group] for group in order]
@@ -231,17 +230,19 @@ def _within(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentenc
         most = estimate.ends[1] * (control if math.isfinite(control) else 1) - 1
         cost = f"at most {percent(most, 'up')} more" if most > 0 else "no more"
         parts.append(f"{cost} through {_through(estimate, record)} ({interval(estimate)})")
-    against = f"through {record.baseline.label}{_cost_of(record, group[0].quantity)}"
+    against = _against(record, group[0].quantity)
     costs = f"a {FRAME_OF[group[0].quantity]} costs {', '.join(parts)} than {against}; {_level(group)}"
-    return _as_sure(
-        grave_doubts(record, group), Sentence(f"Within the limit of {given(record.fail_above or 0)}: {costs}.", "sure")
-    )
+    return _as_sure(f"Within the limit of {given(record.fail_above or 0)}: {costs}.", grave_doubts(record, group))
 
 
-def _cost_of(record: ComparisonRecord, quantity: Quantity) -> str:
-    """What a frame through the baseline takes, in brackets; empty = not known."""
-    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == quantity), None)
-    return "" if cost is None else f" ({nanoseconds(cost)})"
+def _against(record: ComparisonRecord, quantity: Quantity) -> str:
+    """The baseline, and what a frame through it takes, where that is known."""
+    cost = _cost_of(record, quantity)
+    return f"through {record.baseline.label}{'' if cost is None else f' ({nanoseconds(cost)})'}"
+
+
+def _cost_of(record: ComparisonRecord, quantity: Quantity) -> float | None:
+    return next((each.nanoseconds for each in record.baseline_costs if each.quantity == quantity), None)
 
 
 def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
@@ -252,14 +253,12 @@ def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sent
     what, names = FRAME_OF[group[0].quantity], listed([_through(estimate, record) for estimate in group])
     within = f"at most {percent(largest, 'up')} ({_level(group)})"
     text = f"No practical difference between a {what} through {names} and through {record.baseline.label}: {within}."
-    return _as_sure(grave_doubts(record, group), Sentence(text, "sure"))
+    return _as_sure(text, grave_doubts(record, group))
 
 
-def _as_sure(grave: tuple[NoteWord, ...], sentence: Sentence) -> Sentence:
-    """The sentence, only seen where one of these doubts could change it."""
-    if sentence.certainty != "sure" or not grave:
-        return sentence
-    return replace(sentence, certainty="seen", doubts=grave)
+def _as_sure(text: str, grave: tuple[NoteWord, ...]) -> Sentence:
+    """A sure sentence, only seen where one of these doubts could change it."""
+    return Sentence(text, "seen" if grave else "sure", doubts=grave)
 
 
 def _unknown_costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
@@ -287,13 +286,11 @@ def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence
     if len(parts) > MOST_NAMES:
         intervals += f"; {with_noun(len(parts) - 2, 'others lie', 'other lies')} between"
         parts = [parts[0], parts[-1]]
-    against = f"through {record.baseline.label}{_cost_of(record, group[0].quantity)}"
+    against = _against(record, group[0].quantity)
     if undecided:
         head = f"Cannot tell whether a {what} costs more or less than {against}"
         return Sentence(f"{head}: {', '.join(parts)}; {intervals}.", "cannot tell")
-    return _as_sure(
-        grave_doubts(record, group), Sentence(f"A {what} costs {', '.join(parts)} than {against}; {intervals}.", "sure")
-    )
+    return _as_sure(f"A {what} costs {', '.join(parts)} than {against}; {intervals}.", grave_doubts(record, group))
 
 
 def _level(group: Sequence[RatioEstimate]) -> str:
@@ -390,6 +387,8 @@ def _lines(record: ComparisonRecord) -> list[SheetRow]:
 
 def _lines_by_frame(record: ComparisonRecord) -> list[SheetRow]:
     lines = [SheetRow("gateway", ("change", "interval", "verdict", "ns", "x forwarding"))]
+    named = [(_named(record, record.gateway(one.gateway)), one) for one in record.estimates]
+    named += [("A/A control", one) for one in record.control]
     for quantity in dict.fromkeys(one.quantity for one in record.estimates):
         lines.append(SheetRow(capital(FRAME_OF[quantity]), ()))
         lines += [
@@ -397,12 +396,7 @@ def _lines_by_frame(record: ComparisonRecord) -> list[SheetRow]:
             for cost in record.baseline_costs
             if cost.quantity == quantity
         ]
-        lines += [
-            SheetRow(_named(record, record.gateway(one.gateway)), _cells(record, one))
-            for one in record.estimates
-            if one.quantity == quantity
-        ]
-        lines += [SheetRow("A/A control", _cells(record, one)) for one in record.control if one.quantity == quantity]
+        lines += [SheetRow(name, _cells(record, one)) for name, one in named if one.quantity == quantity]
     return lines
 
 

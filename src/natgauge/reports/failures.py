@@ -164,10 +164,8 @@ def _chosen(folder: Path, number: int | None, whole: Cause | None) -> Mapping[st
 
 def _of_measurement(folder: Path) -> Cause | None:
     """Return the cause of the whole measurement, if it has ended with one."""
-    if not is_there(folder / SUMMARY):
-        return None
     with suppress(UsageError):
-        return read_record(folder / SUMMARY, Result).cause
+        return read_record(folder / SUMMARY, Result).cause if is_there(folder / SUMMARY) else None
     return None
 
 

@@ -161,7 +161,6 @@ def _frame(columns: Mapping[str, type], every: Iterable[Iterable[_Row]]) -> pl.D
 
 
 def _as(kind: type, value: object) -> object:
-    """A value of a column."""
     cell = None if value is None else kind(value)
     if isinstance(cell, int) and not -_MOST <= cell <= _MOST:
         raise UsageError(

@@ -257,7 +257,6 @@ def _in_thousands(row: ResultRow) -> ResultRow:
 
 
 def _four_digits(value: Cell) -> str:
-    """Return a number with four significant digits."""
     return significant(value) if isinstance(value, int | float) and value else str(value)
 
 

@@ -436,7 +436,6 @@ def _with_bound(cell: Cell, text: Callable[[Cell], str] = number) -> str:
 
 
 def _costs() -> Iterator[_Described]:
-    """The rows of each quantity."""
     for quantity, name in FRAME_OF.items():
         for figure, unit in ((RATIO, "x forwarding"), (OWN, "ns"), (TESTER, "ns")):
             of = "tester's own part of a " if figure == TESTER else "cost of a "

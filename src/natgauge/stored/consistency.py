@@ -60,16 +60,27 @@ from natgauge.words import Verdict
 
 #: Versions of Python and of libm may round the last digit differently.
 _ROUNDING: Final = 1e-9
+_REMEDY: Final = "the folder was edited or damaged; leave it out, or measure again"
+
+
+def refuse_contradictions(result: Result, folder: Path) -> None:
+    """Refuse a result that its own folder contradicts; files that are missing contradict nothing."""
+    summary = folder / SUMMARY
+    _check_metric(result, summary)
+    check_values(result.parameters, result.metric, summary)
+    lines = _repetitions(result, folder)
+    _check_derived(result, summary, [_sample(line) for line in lines])
+    _check_disturbed(result, summary, [line.get("disturbed") for line in lines])
+    _check_plan(result, folder)
+    _check_counts(result.trials, result.metric, folder)
+    _check_doubts(result, folder)
 
 
 class ContradictionError(UsageError):
     """A results folder says two things about one fact."""
 
     def __init__(self, where: Path, field: str, said: object, other: str, value: object) -> None:
-        super().__init__(
-            f"results: {where}: {field} is {_shown(said)}, but {other} {_shown(value)}: the folder was edited or "
-            "damaged; leave it out, or measure again"
-        )
+        super().__init__(f"results: {where}: {field} is {_shown(said)}, but {other} {_shown(value)}: {_REMEDY}")
 
 
 def expect(field: str, said: Any, expected: Any, source: str, where: Path) -> None:
@@ -112,7 +123,6 @@ def _shown(value: object) -> str:
 
 #: A setting of all procedures (`TrialSettings.far_side`), which only one lets the user choose.
 _OF_ALL_METRICS: Final = frozenset({"far_side"})
-_REMEDY: Final = "the folder was edited or damaged; leave it out, or measure again"
 
 
 def _check_metric(result: Result, where: Path) -> None:
@@ -339,19 +349,6 @@ _PLANNED: Final = ("traffic", "place", "device")
 
 #: Single values of the figures of which a repetition has several.
 _Sample: TypeAlias = Mapping[str, tuple[float, ...]]
-
-
-def refuse_contradictions(result: Result, folder: Path) -> None:
-    """Refuse a result that its own folder contradicts; files that are missing contradict nothing."""
-    summary = folder / SUMMARY
-    _check_metric(result, summary)
-    check_values(result.parameters, result.metric, summary)
-    lines = _repetitions(result, folder)
-    _check_derived(result, summary, [_sample(line) for line in lines])
-    _check_disturbed(result, summary, [line.get("disturbed") for line in lines])
-    _check_plan(result, folder)
-    _check_counts(result.trials, result.metric, folder)
-    _check_doubts(result, folder)
 
 
 def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:

@@ -169,9 +169,7 @@ def question_figures(
 ) -> list[FigureGroup]:
     """Return the figures that answer the question: over cores, over connections, by rank, over loads, of delays.
 
-    Args:
-        results: all results, in the order of the page.
-        first: metric that was asked for, or that limits what was asked for; other metrics say why.
+    `first` is the metric that was asked for, or that limits what was asked for; other metrics say why.
     """
     groups = []
     for own in sorted(_by_title(results).values(), key=lambda own: own[0].metric != first):
@@ -327,12 +325,11 @@ def _lines(
         first, last, gateway = each[0], each[-1], each[0].gateway
         look = {**looks[gateway], "line": f"{gateway}-{at}"}
         for result in each:
-            single = len(result.repetitions) == 1
             where = in_full(_at(result, axis))
             steps = what if where != "1" else what.removesuffix("s")
             text = f"{gateway}, {where} {steps}: {with_bounds(result)} {unit}, {main_figure.spread(result)}"
             place = {"x": _at(result, axis), "y": result.median, **asdict(main_figure.stroke_of(result))}
-            hollow = single or _is_bound(result)
+            hollow = len(result.repetitions) == 1 or _is_bound(result)
             rows.append({**place, "tip": text, "hollow": hollow, "mark": graded_doubts.mark(result.doubts), **look})
             data.append((gateway, where, *_cells(result)))
         ends = [
@@ -370,7 +367,7 @@ def _limits(results: Sequence[Result]) -> tuple[tuple[ChartLine, ...], str]:
     limits = sorted((limit for result in results if (limit := limit_of(result))), key=lambda limit: limit.value)
     if not limits:
         return (), ""
-    what = OWN_PART if results[0].unit == "us" else limits[0].label
+    what = limits[0].label
     near = charts.near(limits[0].value, [value for result in results for value in result.values])
     ends = span(limits[0].value, limits[-1].value)
     marks = (ChartLine(limits[0].value, what),) if near else ()

@@ -28,9 +28,7 @@ from natgauge.reports.sizing.verdict import (
     first_metric,
     grave_doubts,
     groups_by_answer,
-    meaning_of_marks,
     most_share,
-    own_work,
     sentences_of,
     which_carry,
 )
@@ -156,7 +154,6 @@ def _rounded(lower: float, upper: float) -> str:
 
 
 def _transposed(table: Table) -> Table:
-    """Return a table whose rows are its columns."""
     return tuple(zip(*table, strict=True))
 
 
@@ -208,7 +205,7 @@ def answer_of(found: Sequence[Sizing]) -> SizeAnswer:
         f"{question_of(asked)}{sum_of_all(found)}.",
         tuple(map(tuple, verdicts)),
         tuple(tables_of(found)),
-        (*sentences_of(found), *own_work(found), *meaning_of_marks(found)),
+        tuple(sentences_of(found)),
         tuple((what, tuple(own)) for what, own in commands_of(found).items()),
         first_metric(found[0]),
     )

@@ -349,17 +349,22 @@ _OF_RANGES: Final = "range limited"
 
 
 def sentences_of(found: Sequence[Sizing]) -> Iterator[str]:
-    """Yield the sentences on gateways, each once; those that do not hold for all have the names of theirs."""
+    """Yield the sentences on gateways, each once; those that do not hold for all have the names of theirs.
+
+    Last come those on the tester's own work, and on the marks in the table.
+    """
     for part in (_changes, partial(_facts, found=found)):
         named = zip(names_of(found), found, strict=True)
         said = grouped((sentence, name) for name, sizing in named for sentence in part(sizing))
         for sentence, names in said.items():
             of = "" if len(names) == len(found) else f" ({enumerated(names)})"
             yield f"{sentence.removesuffix('.')}{of}."
+    yield from _own_work(found)
+    if marks := explained([grave_doubts(limit, sizing.asked) for sizing in found for limit in sizing.limits]):
+        yield marks
 
 
 def _changes(sizing: Sizing) -> Iterator[str]:
-    """Yield what to change."""
     number = sizing.asked.number
     for limit in sizing.limits:
         fits = limit.fits(number)
@@ -497,7 +502,7 @@ def _chosen_tables(sizing: Sizing) -> list[str]:
     return [f"Rates with {others} entries in the table were not used: {why}."]
 
 
-def own_work(found: Sequence[Sizing]) -> Iterator[str]:
+def _own_work(found: Sequence[Sizing]) -> Iterator[str]:
     """Yield what is in the rates, and what is not: the tester's own work, with its share, and that of a card."""
     rates = list(zip(names_of(found), map(_rates, found), strict=True))
     shared = [(name, [one for one in own if one.placement == "shared"]) for name, own in rates]
@@ -527,12 +532,6 @@ def _rates(sizing: Sizing) -> list[Result]:
 def most_share(sizing: Sizing) -> float | None:
     """The largest share of the time that is the tester's own work; None = not known."""
     return max((share for result in _rates(sizing) if (share := own_share(result)) is not None), default=None)
-
-
-def meaning_of_marks(found: Sequence[Sizing]) -> list[str]:
-    """What the marks in the table mean, with the doubts; none where no figure has a mark."""
-    said = explained([grave_doubts(limit, sizing.asked) for sizing in found for limit in sizing.limits])
-    return [said] if said else []
 
 
 def doubt_lines(found: Sequence[Sizing]) -> list[str]:

@@ -45,6 +45,13 @@ SUBJECTS: Final[Mapping[Ended, str]] = {
 }
 #: How subscribers use the directions, where both are as busy, and where one is not.
 AS_MANY, NONE_UP = "if as many frames go up as down", "if no frames go up"
+#: Settings that tell gateways of one name apart, in words.
+_SETTINGS: Final = {
+    "cpu": "on",
+    "outside_addresses": "outside addresses",
+    "psid_length": "PSID length",
+    "psid_offset": "PSID offset",
+}
 #: Smaller numbers have three significant digits, and all others each digit of the whole number.
 _WHOLE: Final = 100
 #: A table of this many times the connections has room for those of the system, too.
@@ -66,15 +73,7 @@ def names_of(found: Sequence[Sizing]) -> list[str]:
             cores_of(first),
             f"placement {first.placement}",
             log_of(first).removeprefix(", ") or "no log",
-            *(
-                f"{words} {first.parameter(name)}"
-                for name, words in (
-                    ("cpu", "on"),
-                    ("outside_addresses", "outside addresses"),
-                    ("psid_length", "PSID length"),
-                    ("psid_offset", "PSID offset"),
-                )
-            ),
+            *(f"{words} {first.parameter(name)}" for name, words in _SETTINGS.items()),
         )
         for first in firsts
     ]
