@@ -45,7 +45,7 @@ from natgauge.reports.html import charts
 from natgauge.reports.html.charts import limit_of, load_limit
 from natgauge.reports.html.evidence import LoadDelays
 from natgauge.reports.html.figures import FigureGroup, forest_figures, looks_of, question_figures
-from natgauge.reports.html.page import page, tables_of_metrics
+from natgauge.reports.html.page import _tables_of_metrics, page
 from natgauge.reports.main_figure import in_cell, median, repetitions
 from natgauge.reports.sheet import lines_of
 from natgauge.stored.find_results import find
@@ -642,7 +642,7 @@ def test_ratios_of_all_quantities_have_one_axis() -> None:
 
 
 def test_a_table_of_more_points_than_devices_has_a_row_for_each_point() -> None:
-    (table,) = tables_of_metrics([rate("a", 1e5, 1, 1000 * count) for count in range(1, 9)])
+    (table,) = _tables_of_metrics([rate("a", 1e5, 1, 1000 * count) for count in range(1, 9)])
     assert (table.corner, table.head, len(table.rows)) == ("conditions", ("a",), 8)
     assert [entry.column for _, ((entry,),) in table.rows] == list(range(1, 9))
 

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of natgauge in the shape of a published table: its rows, columns, units and order.
 
-Results of natgauge in the columns of a published table. A result of a table's plan says which of its cells it is for.
-Other results belong in the columns whose metric, device and settings, as published, they have.
-
-The file of the table says what each row contains (`natgauge.published.model`). Figures come from records, and ratios
-from `natgauge.analysis`, as in all other reports.
+A result of a table's plan says which of its cells it is for. Other results belong in the columns whose metric, device
+and settings, as published, they have. The file of the table says what each row contains (`natgauge.published.model`).
+Figures come from records, and ratios from `natgauge.analysis`, as in all other reports.
 """
 
 from __future__ import annotations
@@ -85,7 +83,7 @@ class Absent(Exception):  # noqa: N818 - no error: there is no result or figure,
     value: str = ""
 
 
-class Columns:
+class _Columns:
     """The columns of a published table, filled with results."""
 
     def __init__(self, table: Table, results: tuple[Result, ...]) -> None:
@@ -330,7 +328,7 @@ class _Shaped:
     def __init__(self, name: str, results: Sequence[Result], *, beside: bool) -> None:
         self._printed = table(name)
         self._table = self._printed.corrected(*self._printed.slips)
-        self._columns = Columns(self._table, tuple(results))
+        self._columns = _Columns(self._table, tuple(results))
         self._beside = beside
         #: Reasons for missing figures, in the order of their letters, and what the columns lack.
         self._reasons: dict[str, dict[str, None]] = {}
@@ -354,7 +352,7 @@ class _Shaped:
     def _unit(self, row: PublishedRow) -> str:
         """The unit of the cells; empty where they have none."""
         in_unit = self._table.shape.rows.get(row.label, row.kind) in {*_SUMMARY, "error"}
-        return _unit(self._table.quantities[row.quantity]) if row.quantity is not None and in_unit else ""
+        return self._table.quantities[row.quantity].counted if row.quantity is not None and in_unit else ""
 
     # Cells
 
@@ -512,7 +510,7 @@ class _Shaped:
             )
             if devices:
                 added = f", {quantity.directions}" if quantity.directions else ""
-                described.setdefault(f"{', '.join(devices)}; 1 = {_unit(quantity)}{added}.", []).append(name)
+                described.setdefault(f"{', '.join(devices)}; 1 = {quantity.counted}{added}.", []).append(name)
         return (f"{', '.join(names)}: {what}" for what, names in described.items())
 
     def _every(self) -> list[tuple[str, str, Result]]:
@@ -531,10 +529,6 @@ class _Shaped:
                 limits.setdefault(result.limited_by, []).append((block, column))
         for limit, places in limits.items():
             yield f"{MARKS['answer']} Bottleneck: the {limit} ({columns(places, 'column')})."
-
-
-def _unit(quantity: Quantity) -> str:
-    return quantity.unit if quantity.times == 1 else f"{quantity.times:,} {quantity.unit}"
 
 
 def _is_at_least(result: Result) -> bool:

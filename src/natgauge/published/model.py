@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Published tables, typed: their files, their sources, and the plans that measure them again.
 
-A published table with its printed cells: typed; an invalid table is refused in one line.
-
-The published tables, their sources, and the plans that measure them again: files of `tables/` and `plans/`. A full plan
-has the table's numbers and needs a machine of many cores. A small plan has the same series with smaller numbers: for
-two cores and at most 20 minutes. A guest plan has still smaller numbers, for a guest with a kernel of its own (`--lab
-vm`) whose processors may be emulated: it shows that the device works, not how fast it is.
+Tables are files of `tables/`, plans of `plans/`; an invalid table is refused in one line. A full plan has the table's
+numbers and needs a machine of many cores. A small plan has the same series with smaller numbers: for two cores and at
+most 20 minutes. A guest plan has still smaller numbers, for a guest with a kernel of its own (`--lab vm`) whose
+processors may be emulated: it shows that the device works, not how fast it is.
 """
 
 from __future__ import annotations
@@ -84,17 +82,10 @@ Derived = Literal[
 Words = Literal["heading", "text"]
 Kind = Parameter | Figure | Derived | Words
 
-_WORDS: Final = frozenset({"heading", "text"})
+_WORDS: Final = frozenset(get_args(Words))
+_IN_UNIT: Final = frozenset({*get_args(Figure), "deletion-time", "tear-down-rate"})
 #: Rows that belong to a quantity of the table.
-_OF_QUANTITY: Final = frozenset(
-    {
-        "error", "median", "minimum", "maximum", "mean", "standard-deviation", "relative-scale-up",
-        "percent-of-forwarding", "to-previous", "deletion-time", "tear-down-rate",
-    }
-)  # fmt: skip
-_IN_UNIT: Final = frozenset(
-    {"median", "minimum", "maximum", "mean", "standard-deviation", "deletion-time", "tear-down-rate"}
-)
+_OF_QUANTITY: Final = _IN_UNIT | {"error", "relative-scale-up", "percent-of-forwarding", "to-previous"}
 
 Text = Annotated[str, Field(min_length=1)]
 Column = Annotated[int, Field(ge=1)]
@@ -102,6 +93,9 @@ Column = Annotated[int, Field(ge=1)]
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+_Kind = TypeVar("_Kind", bound=_Model)
 
 
 class Document(_Model):
@@ -152,6 +146,11 @@ class Quantity(_Model):
     directions: Text | None = None
     own: OwnFigure | None = None
     at_least: bool = False
+
+    @property
+    def counted(self) -> str:
+        """What a printed 1 is."""
+        return self.unit if self.times == 1 else f"{self.times:,} {self.unit}"
 
 
 class PublishedRow(_Model):
@@ -308,13 +307,11 @@ class Table(_Model):
         )
 
 
-Model = TypeVar("Model", bound=BaseModel)
-
 _HERE: Final = Path(__file__).parent
 _SOURCES: Final = _HERE / "sources.toml"
 
 
-class Sources(BaseModel):
+class Sources(_Model):
     """The documents, machines and recipes of the tables.
 
     Attributes:
@@ -323,8 +320,6 @@ class Sources(BaseModel):
         recipes: names of natgauge's recipes, by the device of a quantity; a device without a recipe is not listed.
         figures: figures of natgauge, by the metric of a quantity, where a result's value is not the published figure.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     documents: dict[str, Document]
     machines: dict[str, MachineDescription]
@@ -346,11 +341,7 @@ def sources() -> Sources:
 
 @cache
 def table(name: str) -> Table:
-    """Return a published table.
-
-    Raises:
-        UsageError: there is no table of this name.
-    """
+    """Return a published table."""
     if name not in names():
         raise UsageError(f'published table "{name}": unknown; {listed_by("natgauge published", name, names())}')
     return from_file(_HERE / "tables" / f"{name}.toml")
@@ -373,7 +364,7 @@ def _numbered(name: str) -> tuple[str, int, str]:
     return (front, int(last), "") if last.isdecimal() else (front, 0, last)
 
 
-def _read(path: Path, model: type[Model], added: dict[str, Any]) -> Model:
+def _read(path: Path, model: type[_Kind], added: dict[str, Any]) -> _Kind:
     try:
         document = toml_text.parse(file_access.read_text(path, file_access.TABLE))
     except ValueError as error:
@@ -396,7 +387,6 @@ def _frozen(value: Any) -> Any:
 Size = Literal["full", "small", "guest"]
 SIZES: Final[tuple[Size, ...]] = get_args(Size)
 _OPTIONS: Final[dict[Size, str]] = {"full": "", "small": " --small", "guest": " --small --lab vm"}
-_PLANS: Final = _HERE / "plans"
 
 
 def plan_text(table: Table, *, size: Size) -> str:
@@ -405,7 +395,7 @@ def plan_text(table: Table, *, size: Size) -> str:
         kind = UsageError if any(each.lacks == "natgauge" for each in table.missing) else HostError
         raise kind(f"published: --plan {table.name}: {needs(table)}")
     # The first line is the licence of the file.
-    return file_access.read_text(_PLANS / plan_file(table, size=size), file_access.TABLE).partition("\n")[2]
+    return file_access.read_text(_HERE / "plans" / plan_file(table, size=size), file_access.TABLE).partition("\n")[2]
 
 
 def plan_file(table: Table, *, size: Size) -> str:

@@ -38,9 +38,6 @@ _RATIOS: Final[dict[str, tuple[tuple[Derived | None, str, int], ...]]] = {
     ),
 }
 
-#: Quantity, label, values, digits.
-Computed = tuple[str, str, tuple[float | None, ...], int]
-
 
 def listing(tables: Sequence[Table]) -> str:
     """One line per table, with "plan" where `natgauge published --plan` prints one."""
@@ -119,9 +116,8 @@ def conditions(table: Table) -> Iterator[tuple[str, str]]:
     yield "tester", machine.tester
     yield from (("condition", condition) for condition in table.conditions)
     for name, quantity in table.quantities.items():
-        unit = quantity.unit if quantity.times == 1 else f"{quantity.times:,} {quantity.unit}"
-        counted = f", {quantity.directions}" if quantity.directions else ""
-        yield name, f"{quantity.metric} of {quantity.device}; 1 = {unit}{counted}"
+        added = f", {quantity.directions}" if quantity.directions else ""
+        yield name, f"{quantity.metric} of {quantity.device}; 1 = {quantity.counted}{added}"
     if missing := needs(table):
         yield "no plan", missing
     else:
@@ -134,7 +130,8 @@ def computed_rows(table: Table) -> list[tuple[str, list[str]]]:
     return [(f"{quantity}: {label}", _shown(values, digits)) for quantity, label, values, digits in _computed(table)]
 
 
-def _computed(table: Table) -> Iterator[Computed]:
+def _computed(table: Table) -> Iterator[tuple[str, str, tuple[float | None, ...], int]]:
+    """Yield the quantity, the label, the values and their digits for each row that natgauge computes."""
     for name, quantity in table.quantities.items():
         row = table.row("median", name)
         if row is None or not quantity.unit.endswith("/s"):

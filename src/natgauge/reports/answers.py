@@ -39,12 +39,12 @@ from natgauge.interval_text import between_bits, figure_and_interval, in_bits, r
 from natgauge.metrics import declared, figures
 from natgauge.metrics.catalogue import CONNECTION_RATE, FEW_FRAMES, JUDGED, KEPT, MIXED_LOAD, TIMED_FRAMES
 from natgauge.metrics.metric import CONNECTIONS_PER_SECOND, IN_ALL, OPEN_CONNECTIONS, TABLE_ENTRIES
-from natgauge.notes import words_of
 from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe
 from natgauge.reports import labels, main_figure
-from natgauge.reports.main_figure import bottleneck, stated_bounds, stated_number
+from natgauge.reports.grouping import grouped
+from natgauge.reports.main_figure import OF_BOUNDS, bottleneck, stated_bounds, stated_number
 from natgauge.reports.rows import UNIT_IN_ALL, Bounded, Ranged, kept, opened_by_draws, unit_of, unit_of_frames
 from natgauge.statistics.summary import CONFIDENCE, FigureSummary
 from natgauge.words import MOST_NAMES, NO_DEVICE, few, listed
@@ -63,10 +63,6 @@ _VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_
 WAYS: Final[Mapping[Way, str]] = {"one": "", "each": " in each direction", "busier": " in the busier direction"}
 #: Figures that are a constant times the value; of a mixed load those of its connections only where these are not set.
 _GROWING: Final = frozenset({IN_ALL, CONNECTIONS_PER_SECOND, OPEN_CONNECTIONS, TABLE_ENTRIES})
-#: In what a device does: a relative clause about the value.
-_CLAUSE: Final = "{value}, "
-#: Doubts that bounds say by themselves.
-_OF_BOUNDS: Final = words_of(lambda doubt: doubt.leaves == "bounds")
 #: A ratio of which neither end is known.
 _ANY: Final = "any number of"
 #: Why there is no interval.
@@ -123,10 +119,7 @@ def _ranges_overlap(claim: Claim) -> bool:
 
 def answers(results: Sequence[Result]) -> list[Sentence]:
     """Return the answers that results give, in the order in which a reader asks for them."""
-    by_metric: dict[str, list[Result]] = {}
-    for result in results:
-        by_metric.setdefault(result.metric, []).append(result)
-    every = map(_of_metric, by_metric.values())
+    every = map(_of_metric, grouped((result.metric, result) for result in results).values())
     found = [replace(sentence, leads=at == 0) for group in every for at, sentence in enumerate(group)]
     # What holds for several metrics is said once.
     unlike: dict[str, tuple[conditions.Unlike, ...]] = {}
@@ -202,21 +195,16 @@ def _of_metric(results: Sequence[Result]) -> Iterator[Sentence]:
         yield from _left_out(results, every)
     elif not any(grown.values()):
         for own in sorted(_by_work(results), key=lambda own: routes(own[0])):
-            yield from _each(own)
+            if len(own) > MOST_NAMES:
+                yield _several(own)
+            else:
+                yield from [one(result, _point(result, own)) for result in own]
         gateways = [result for result in results if not routes(result)] or results
         if len(results) > MOST_NAMES or len({result.gateway for result in gateways}) > 1:
             yield from _unlike(gateways, so=conditions.NOT_RANKED)
     yield from _shares_of_forwarding(results)
     for axis, each in grown.items():
         yield from _grown(axis, each, results)
-
-
-def _each(results: Sequence[Result]) -> Iterator[Sentence]:
-    """Results that are not compared: each of them, or, of many, those at the ends."""
-    if len(results) <= MOST_NAMES:
-        yield from [one(result, _point(result, results)) for result in results]
-        return
-    yield _several(results)
 
 
 def one(result: Result, point: str = "") -> Sentence:
@@ -312,8 +300,8 @@ def _does(result: Result, *, sized: bool) -> str:
     does, mark = _predicate(result), main_figure.mark_in_words(result)
     if not does:
         return f"{result.gateway}: {result.metric} {_figure(result)}{mark}"
-    if _CLAUSE in does:
-        # Frames belong to the value, and not to what is said of it.
+    if "{value}, " in does:
+        # Frames belong to the value, and not to the relative clause about it.
         value = f"{_figure(result)}{main_figure.frames_clause(result, sized=sized)}"
         said = does.format(value=value, opened=_opened(result))
         return f"{result.gateway} {said}{main_figure.condition(result)}{mark}"
@@ -363,11 +351,7 @@ def _stated_bits(result: Result, scale: float) -> str:
 
 
 def _by_work(results: Sequence[Result]) -> list[list[Result]]:
-    """Results by the work of their gateways."""
-    by_work: dict[conditions.Work, list[Result]] = {}
-    for result in results:
-        by_work.setdefault(work(result), []).append(result)
-    return list(by_work.values())
+    return list(grouped((work(result), result) for result in results).values())
 
 
 def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Iterator[Sentence]:
@@ -445,18 +429,17 @@ def _ranked_at_points(every: Sequence[Ranking], results: Sequence[Result], varie
         return _undecided(undecided, best, f"{len(undecided) if decided else 'any'} of {points}")
     firsts = Counter(ranking.results[0].gateway for ranking in decided)
     (first, times), *others = firsts.most_common()
-    at_all = f"both {noun}" if len(every) == 2 else f"all {points}"
+    own = [ranking for ranking in decided if ranking.results[0].gateway == first]
+    at = f"both {noun}" if len(every) == 2 else f"all {points}"
+    # Of several points it would not be clear which ones are meant.
+    if others or undecided:
+        at = f"{times} of {points}{_points(own, results)}"
     gateways = {result.gateway for ranking in every for result in ranking.results}
     if len(gateways) == 2 and not others:
         best = _best(every[0].results[0], (gateways - {first}).pop(), sized=False)
-    text = f"{first} {best} at {f'{times} of {points}' if others or undecided else at_all}"
+    text = f"{first} {best} at {at}"
     text += "".join(f", {gateway} at {count}" for gateway, count in others[:MOST_NAMES])
-    # Of several points it would not be clear which ones are meant.
-    if others or undecided:
-        where = _points([ranking for ranking in decided if ranking.results[0].gateway == first], results)
-        text = text.replace(f" at {times} of {points}", f" at {times} of {points}{where}", 1)
     text += f"; cannot tell at {len(undecided)}{_points(undecided, results)}" if undecided else ""
-    own = [ranking for ranking in decided if ranking.results[0].gateway == first]
     top = max((ranking.results[0] for ranking in own), key=lambda result: result.median)
     seconds = list(dict.fromkeys(ranking.claims[0].first.gateway for ranking in own))
     second = seconds[0] if len(seconds) == 1 else "the second best"
@@ -492,7 +475,7 @@ def _ranked_once(ranking: Ranking) -> Iterator[Sentence]:
     first = ranking.results[0]
     # A gateway that may be better or worse than measured makes the order of the others no less sure.
     # Bounds are in the interval already.
-    more = [claim for claim in ranking.claims if not _OF_BOUNDS.issuperset(claim.doubts)]
+    more = [claim for claim in ranking.claims if not OF_BOUNDS.issuperset(claim.doubts)]
     is_grave = any(doubt.grade == "answer" for doubt in first.doubts)
     aside = {} if is_grave else {claim.first.gateway: claim.doubts for claim in more}
     claims = [claim for claim in ranking.claims if claim.first.gateway not in aside] or ranking.claims
@@ -511,7 +494,9 @@ def _ranked_once(ranking: Ranking) -> Iterator[Sentence]:
     times = _times(claims[:1], f"that of the next, {claims[0].first.gateway}")
     text = f"{first.gateway} {_best(first)}: {_value(first, bits=True)}, {times}"
     behind = [result for result in ranking.results[1:] if result.gateway not in aside]
-    alike = _maybe_last(behind)
+    # Those that may be the last, where these are several.
+    alike = [each for each in behind[:-1] if claim(each, behind[-1]).certainty == "cannot tell"]
+    alike += behind[-1:] if alike else []
     if len(behind) > 1 and not alike:
         text += f"; last of {len(behind) + 1} is {behind[-1].gateway} ({_measured(behind[-1])})"
     if aside and len(aside) < len(ranking.claims):
@@ -525,27 +510,17 @@ def _ranked_once(ranking: Ranking) -> Iterator[Sentence]:
         yield Sentence(f"Cannot tell {told}.", "cannot tell")
 
 
-def _maybe_last(behind: Sequence[Result]) -> list[Result]:
-    """Of the gateways behind the best one those that may be the last, where these are several."""
-    alike = [each for each in behind[:-1] if claim(each, behind[-1]).certainty == "cannot tell"]
-    return [*alike, behind[-1]] if alike else []
-
-
 def _measured(result: Result) -> str:
     """The figure with its interval, or its bounds; the sentence has the unit."""
     figure = main_figure.within(result) if main_figure.statement_of(result).is_median else stated_number(result)
     return f"{figure}{main_figure.mark_in_words(result)}{main_figure.missing(result)}"
 
 
-def _known(results: Sequence[Result]) -> tuple[list[Result], list[Result]]:
-    """Results whose lines give the median, and those with bounds, which have no place in an order of medians."""
-    known = [each for each in results if main_figure.statement_of(each).is_median]
-    return known, [each for each in results if not main_figure.statement_of(each).is_median]
-
-
 def _ends(results: Sequence[Result], of: Sequence[Result] = ()) -> str:
     """The lowest and the highest of these results, and those of which it is not known; `of` as of `_named`."""
-    known, bounds = _known(results)
+    # Bounds have no place in an order of medians.
+    known = [each for each in results if main_figure.statement_of(each).is_median]
+    bounds = [each for each in results if not main_figure.statement_of(each).is_median]
     least, most = (end(known, key=lambda result: result.median) for end in (min, max)) if known else (None, None)
     if least is None or most is None:
         return f"only bounds are known, of {_with_values(bounds, of)}"
@@ -557,7 +532,7 @@ def _ends(results: Sequence[Result], of: Sequence[Result] = ()) -> str:
     return f"medians from {lowest} to {highest}{_not_known(bounds, of)}"
 
 
-def _not_known(bounds: Sequence[Result], of: Sequence[Result] = ()) -> str:
+def _not_known(bounds: Sequence[Result], of: Sequence[Result]) -> str:
     """Results of which only bounds are known, as the end of a sentence; empty where there is none."""
     return f"; only bounds are known of {_with_values(bounds, of)}" if bounds else ""
 
@@ -599,7 +574,6 @@ def _claimed(text: str, certainty: Certainty, claims: Sequence[Claim]) -> Senten
 
 
 def _reasons(claims: Sequence[Claim]) -> tuple[str, ...]:
-    """Reasons why claims are not sure."""
     found = _few(claims)
     sittings = {claim.sitting for claim in claims}
     if "one lab each" in sittings:
@@ -706,18 +680,17 @@ def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> It
             continue
         names = "cores" if axis is CORES else "connections"
         ideal = f" ({number(last / first)} times is ideal)" if axis is CORES and rate else ""
-        head = f"With {in_full(int(last))} {names} instead of {in_full(int(first))}{ideal}, "
-        about = f"{_plain(result)} with {in_full(int(last))} {names} instead of {in_full(int(first))}{ideal}"
+        change = f"{in_full(int(last))} {names} instead of {in_full(int(first))}{ideal}"
         telling = [each for each in claims if _tells(each)]
         silent = [each for each in claims if not _tells(each)]
         of = listed(list(dict.fromkeys(each.second.gateway for each in silent)))
         if not telling:
-            text = f"{head}it is not known whether {of} has a higher or a lower {result.metric}."
+            text = f"With {change}, it is not known whether {of} has a higher or a lower {result.metric}."
             yield Sentence(text, "cannot tell", (), _doubts(silent))
             continue
-        found = _listed(head, telling, f"its {result.metric} with {in_full(int(first))}")
+        found = _listed(f"With {change}, ", telling, f"its {result.metric} with {in_full(int(first))}")
         text = f"{found.text.removesuffix('.')}{f'; not known for {of}' if of else ''}{_changed_with(axis, telling)}."
-        yield replace(found, text=text, about=about)
+        yield replace(found, text=text, about=f"{_plain(result)} with {change}")
         yield from _unlike_listed(telling, _of_points(results, axis.parameter))
 
 
@@ -786,9 +759,7 @@ def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim]
     `ranked` are all claims of a ranking: a gateway that may be the best can have a median between those of others.
     """
     known = [each for each in claims if each.contrast.interval.coverage >= LEAST_COVERAGE and _is_bounded(each)]
-    by_gateway: dict[str, list[Claim]] = {}
-    for each in known or claims:
-        by_gateway.setdefault(each.second.gateway, []).append(each)
+    by_gateway = grouped((each.second.gateway, each) for each in known or claims)
     in_order = not _do_other_work(claims)
     shown = dict(sorted(by_gateway.items(), key=lambda item: -_middle(item[1]) if in_order else 0.0))
     ratios = tuple((name, _times(own, "", alone=True, at=False)) for name, own in shown.items())

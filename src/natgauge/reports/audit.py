@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from operator import itemgetter
 from typing import Final
 
 from natgauge.analysis.run_changes import differing, unlike
 from natgauge.figure_text import with_noun
 from natgauge.records.audit import LEVELS, AuditedRequirement, AuditRecord, AuditVerdict, BehaviourClasses
 from natgauge.reports.answers import Sentence
+from natgauge.reports.grouping import grouped
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
 from natgauge.words import listed
@@ -53,10 +55,9 @@ def answers(records: Sequence[AuditRecord]) -> list[Sentence]:
     compared = [list(_compared(first, other, mine, name)) for other, name in zip(others, its, strict=True)]
     # Of several, the table has the rest.
     found = compared[0] if len(compared) == 1 else [each[0] for each in compared]
-    doubts, by_conditions = list[Sentence](), dict[str, list[str]]()
-    for name, record in zip((mine, *its), records, strict=True):
-        doubts += _doubts(record, f" about {name}")
-        by_conditions.setdefault(conditions(record), []).append(name)
+    named = list(zip((mine, *its), records, strict=True))
+    doubts = [doubt for name, record in named for doubt in _doubts(record, f" about {name}")]
+    by_conditions = grouped((conditions(record), name) for name, record in named)
     shared = (Sentence(f"Conditions of {listed(names)}: {each}.") for each, names in by_conditions.items())
     return [*found, *_untested(records), *doubts, *shared]
 
@@ -136,9 +137,7 @@ def sentences(record: AuditRecord) -> list[Sentence]:
     unseen = [Sentence(_SAW_NOTHING.format(record.gateway))] if record.saw_nothing else []
     found = [*unseen, Sentence(_counts(record))]
     found[0] = replace(found[0], leads=True)
-    found += [
-        Sentence(f"No class of behaviour was seen for {name.upper()}: {reason}.") for name, reason in _unseen(record)
-    ]
+    found += _unseen(record)
     for level in LEVELS:
         failed = [one for one in decided if one.verdict == "fails" and one.level == level]
         if failed:
@@ -170,22 +169,21 @@ def _source(one: AuditedRequirement) -> str:
 
 def _subjects(failed: Sequence[AuditedRequirement]) -> str:
     """Return what is required, each once with the requirements that say so."""
-    by_text: dict[str, list[str]] = {}
-    for one in failed[:_MOST_FAILED]:
-        by_text.setdefault(one.text, []).append(f"RFC {one.rfc} {one.requirement} {one.transport.upper()}")
+    named = ((one.text, f"RFC {one.rfc} {one.requirement} {one.transport.upper()}") for one in failed[:_MOST_FAILED])
     more = len(failed) - _MOST_FAILED
-    texts = [f"{text} ({', '.join(sources)})" for text, sources in by_text.items()]
+    texts = [f"{text} ({', '.join(sources)})" for text, sources in grouped(named).items()]
     return "; ".join([*texts, *([f"{more} more"] if more > 0 else [])])
 
 
-def _unseen(record: AuditRecord) -> Iterator[tuple[str, str]]:
-    """Yield the transports whose classes of behaviour no audit saw, each with the most frequent reason."""
+def _unseen(record: AuditRecord) -> Iterator[Sentence]:
+    """Name the transports whose classes of behaviour the audit did not see, each with the most frequent reason."""
     for transport, behaviour in record.classes.items():
         reasons = Counter(
             one.measured for one in record.requirements if (one.transport, one.verdict) == (transport, "not seen")
         )
         if reasons and not any(getattr(behaviour, name) for name in CLASSES):
-            yield transport, reasons.most_common(1)[0][0]
+            reason, _ = reasons.most_common(1)[0]
+            yield Sentence(f"No class of behaviour was seen for {transport.upper()}: {reason}.")
 
 
 def _doubts(record: AuditRecord, about: str = "") -> list[Sentence]:
@@ -220,43 +218,28 @@ def said(one: AuditedRequirement, *, marked: bool) -> str:
     return f"{MARKS[one.verdict]} {one.verdict}{declared}" if marked else f"{one.verdict}{declared}"
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRow:
-    """A requirement of several audits.
+def rows_of(records: Sequence[AuditRecord]) -> list[tuple[str, tuple[AuditedRequirement | None, ...]]]:
+    """Return a heading for each requirement, with the verdict of each audit; None = it did not examine the requirement.
 
-    Attributes:
-        verdicts: that of each audit; None = it did not examine the requirement.
+    What distinguishes the audits comes first, then failures of the first audit that has it.
     """
-
-    heading: str
-    verdicts: tuple[AuditedRequirement | None, ...]
-
-    @property
-    def urgency(self) -> tuple[bool, int, int]:
-        """Place in a table: first what distinguishes the audits, then failures of the first audit that has it."""
-        decided = {one.verdict for one in self.verdicts if one is not None and one.is_decided}
-        first = next(one for one in self.verdicts if one is not None)
-        return len(decided) < 2, *first.urgency
-
-
-def rows_of(records: Sequence[AuditRecord]) -> list[AuditRow]:
-    """Return a row for each requirement that an audit examined: differences first, then failures."""
     every = [{(one.rfc, one.requirement, one.transport): one for one in record.requirements} for record in records]
     rows = []
     for key in dict.fromkeys(key for each in every for key in each):
         verdicts = tuple(each.get(key) for each in every)
-        one = next(each for each in verdicts if each is not None)
+        examined = [one for one in verdicts if one is not None]
+        decided, one = {each.verdict for each in examined if each.is_decided}, examined[0]
         heading = f"RFC {one.rfc} {one.requirement}, {one.transport.upper()} ({one.level}): {one.text}"
-        rows.append(AuditRow(heading, verdicts))
-    return sorted(rows, key=lambda row: row.urgency)
+        rows.append(((len(decided) < 2, *one.urgency), (heading, verdicts)))
+    return [row for _, row in sorted(rows, key=itemgetter(0))]
 
 
 def chart(records: Sequence[AuditRecord], *, marked: bool = False) -> Sheet:
     """Return one table of several audits: a column for each gateway, a row for each requirement and class."""
     lines = [SheetRow("requirement", tuple(names_of(records)))]
-    for row in rows_of(records):
-        cells = tuple("-" if one is None else said(one, marked=marked) for one in row.verdicts)
-        lines.append(SheetRow(row.heading, cells))
+    for heading, verdicts in rows_of(records):
+        cells = tuple("-" if one is None else said(one, marked=marked) for one in verdicts)
+        lines.append(SheetRow(heading, cells))
     lines += classes(records)
     return Sheet(tuple(lines), tuple(_differing(records)))
 

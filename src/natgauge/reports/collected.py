@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from natgauge.errors import UsageError
+from natgauge.figure_text import with_noun
 from natgauge.file_access import is_there
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord
@@ -102,8 +103,7 @@ class StoredResults:
     def without_copies(self) -> str:
         """A sentence on the copies that were left out; empty where there is none."""
         names = few([f"{copy} of {own}" for copy, own in self.copies.items()])
-        counted = f"{len(self.copies)} {'copies' if len(self.copies) > 1 else 'copy'}"
-        return f"{counted} of results counted once: {', '.join(names)}" if names else ""
+        return f"{with_noun(len(self.copies), 'copies')} of results counted once: {', '.join(names)}" if names else ""
 
     @property
     def every(self) -> list[Result | ComparisonRecord | AuditRecord]:

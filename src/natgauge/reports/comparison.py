@@ -32,6 +32,7 @@ from natgauge.records.comparison import (
     FRAME_OF,
     KIND_OF,
     RATE_OF,
+    BaselineCost,
     ComparisonRecord,
     GatewayRecord,
     RatioEstimate,
@@ -42,6 +43,7 @@ from natgauge.reports import markup
 from natgauge.reports.answers import WAYS, Sentence
 from natgauge.reports.csv_table import written
 from natgauge.reports.graded_doubts import graded, in_paper
+from natgauge.reports.grouping import grouped
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
 from natgauge.words import MOST_NAMES, Quantity, enumerated, listed
@@ -58,8 +60,6 @@ _LEAST_CHANGE: Final = 0.0005
 _SHOWN: Final = 8
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}
-#: The baseline compared with itself, below its own line.
-_CONTROL: Final = "A/A control"
 #: Columns of the CSV: of the comparison, then of the estimate.
 _COLUMNS: Final = (
     "baseline", "by", "role", "gateway", "quantity", "ratio", "low", "high", "level", "verdict", "nanoseconds",
@@ -120,16 +120,14 @@ def _limit(record: ComparisonRecord) -> Sentence | None:
     if record.fail_above is None:
         return None
     limit = f"more than {given(record.fail_above)} above that of {record.baseline.label}"
-    start = "A cost is" if record.above else "No cost is" if record.decided else "Cannot tell whether a cost is"
-    costs = Sentence(f"{start} {limit}.", "sure" if record.decided or record.above else "cannot tell")
-    return _as_sure(doubts_of_answer(record), costs)
+    if not (record.decided or record.above):
+        return Sentence(f"Cannot tell whether a cost is {limit}.", "cannot tell")
+    return _as_sure(f"{'A' if record.above else 'No'} cost is {limit}.", doubts_of_answer(record))
 
 
 def _ordered(record: ComparisonRecord) -> dict[Quantity, list[RatioEstimate]]:
     """Return the costs of several gateways, all with known ends of their intervals, by quantity."""
-    found: dict[Quantity, list[RatioEstimate]] = {}
-    for estimate in record.estimates:
-        found.setdefault(estimate.quantity, []).append(estimate)
+    found = grouped((estimate.quantity, estimate) for estimate in record.estimates)
     return {name: own for name, own in found.items() if len(own) > 1 and all(one.is_bounded for one in own)}
 
 
@@ -163,8 +161,7 @@ def _frames_of(quantities: Sequence[Quantity]) -> str:
 
 def _order(record: ComparisonRecord, quantity: Quantity, order: _Order, own: Sequence[RatioEstimate]) -> Sentence:
     """The costs of several gateways for a frame, cheapest first, against the baseline's, and what order is not sure."""
-    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == quantity), None)
-    name, what = record.baseline.label, capital(FRAME_OF[quantity])
+    cost, name, what = _cost_of(record, quantity), record.baseline.label, capital(FRAME_OF[quantity])
     head = f"{what}, against {name}: " if cost is None else f"{what}: {name} {nanoseconds(cost)}; against it "
     costs = [f"{_through(one, record)} {interval(one)}" for group in order for one in group if one is not None]
     names = [[name if one is None else one.gateway for one in group] for group in order]
@@ -233,17 +230,19 @@ def _within(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentenc
         most = estimate.ends[1] * (control if math.isfinite(control) else 1) - 1
         cost = f"at most {percent(most, 'up')} more" if most > 0 else "no more"
         parts.append(f"{cost} through {_through(estimate, record)} ({interval(estimate)})")
-    against = f"through {record.baseline.label}{_cost_of(record, group[0].quantity)}"
+    against = _against(record, group[0].quantity)
     costs = f"a {FRAME_OF[group[0].quantity]} costs {', '.join(parts)} than {against}; {_level(group)}"
-    return _as_sure(
-        grave_doubts(record, group), Sentence(f"Within the limit of {given(record.fail_above or 0)}: {costs}.", "sure")
-    )
+    return _as_sure(f"Within the limit of {given(record.fail_above or 0)}: {costs}.", grave_doubts(record, group))
 
 
-def _cost_of(record: ComparisonRecord, quantity: Quantity) -> str:
-    """What a frame through the baseline takes, in brackets; empty = not known."""
-    cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == quantity), None)
-    return "" if cost is None else f" ({nanoseconds(cost)})"
+def _against(record: ComparisonRecord, quantity: Quantity) -> str:
+    """The baseline, and what a frame through it takes, where that is known."""
+    cost = _cost_of(record, quantity)
+    return f"through {record.baseline.label}{'' if cost is None else f' ({nanoseconds(cost)})'}"
+
+
+def _cost_of(record: ComparisonRecord, quantity: Quantity) -> float | None:
+    return next((each.nanoseconds for each in record.baseline_costs if each.quantity == quantity), None)
 
 
 def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
@@ -254,21 +253,17 @@ def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sent
     what, names = FRAME_OF[group[0].quantity], listed([_through(estimate, record) for estimate in group])
     within = f"at most {percent(largest, 'up')} ({_level(group)})"
     text = f"No practical difference between a {what} through {names} and through {record.baseline.label}: {within}."
-    return _as_sure(grave_doubts(record, group), Sentence(text, "sure"))
+    return _as_sure(text, grave_doubts(record, group))
 
 
-def _as_sure(grave: tuple[NoteWord, ...], sentence: Sentence) -> Sentence:
-    """The sentence, only seen where one of these doubts could change it."""
-    if sentence.certainty != "sure" or not grave:
-        return sentence
-    return replace(sentence, certainty="seen", doubts=grave)
+def _as_sure(text: str, grave: tuple[NoteWord, ...]) -> Sentence:
+    """A sure sentence, only seen where one of these doubts could change it."""
+    return Sentence(text, "seen" if grave else "sure", doubts=grave)
 
 
 def _unknown_costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
-    by: dict[str, dict[str, None]] = {}
-    for limit in (limit for estimate in group for limit in estimate.limits):
-        by.setdefault(limit.limited_by, {})[limit.gateway] = None
-    why = "; ".join(f"the bottleneck of {listed(list(names))} was {limit}" for limit, names in by.items())
+    by = grouped((limit.limited_by, limit.gateway) for estimate in group for limit in estimate.limits)
+    why = "; ".join(f"the bottleneck of {listed(list(dict.fromkeys(own)))} was {limit}" for limit, own in by.items())
     names = listed([_through(estimate, record) for estimate in group])
     costs = f"a {FRAME_OF[group[0].quantity]} through {names} costs compared with {record.baseline.label}"
     return Sentence(f"Cannot tell what {costs}{f': {why}' if why else ''}.", "cannot tell")
@@ -291,13 +286,11 @@ def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence
     if len(parts) > MOST_NAMES:
         intervals += f"; {with_noun(len(parts) - 2, 'others lie', 'other lies')} between"
         parts = [parts[0], parts[-1]]
-    against = f"through {record.baseline.label}{_cost_of(record, group[0].quantity)}"
+    against = _against(record, group[0].quantity)
     if undecided:
         head = f"Cannot tell whether a {what} costs more or less than {against}"
         return Sentence(f"{head}: {', '.join(parts)}; {intervals}.", "cannot tell")
-    return _as_sure(
-        grave_doubts(record, group), Sentence(f"A {what} costs {', '.join(parts)} than {against}; {intervals}.", "sure")
-    )
+    return _as_sure(f"A {what} costs {', '.join(parts)} than {against}; {intervals}.", grave_doubts(record, group))
 
 
 def _level(group: Sequence[RatioEstimate]) -> str:
@@ -322,18 +315,15 @@ def comment(record: ComparisonRecord) -> str:
     head, *lines = shown.lines
     costs = len(lines) - len(record.control)
     table = markup.render_markdown(replace(shown, lines=(head, *lines[:costs])))
-    parts = [f"### natgauge: {markup.escaped(_headline(record))}", said, table]
+    # What a reader needs first, with the doubts that could change it.
+    grave = grave_doubts(record, [one for one in record.estimates if one.above or not record.above])
+    headline = f"{_verdict(record)}{'; in doubt: ' if grave else ''}{', '.join(grave)}"
+    parts = [f"### natgauge: {markup.escaped(headline)}", said, table]
     if record.control:
         control = markup.render_markdown(Sheet((head, *lines[costs:]), ()))
         title = "The baseline compared with itself (A/A control)"
         parts.append(f"<details><summary>{title}</summary>\n\n{control}\n\n</details>")
     return "\n\n".join(parts)
-
-
-def _headline(record: ComparisonRecord) -> str:
-    """What a reader needs first, with the doubts that could change it."""
-    grave = grave_doubts(record, [one for one in record.estimates if one.above or not record.above])
-    return f"{_verdict(record)}{'; in doubt: ' if grave else ''}{', '.join(grave)}"
 
 
 def _verdict(record: ComparisonRecord) -> str:
@@ -378,7 +368,8 @@ def sheet(
     """
     lines = _lines_by_frame(record) if by_frame else _lines(record)
     notes = tuple(f"{sentence}." for sentence in _notes(record, short=short, placed=placed))
-    doubts, in_papers = _doubts(record, brief=brief), in_paper(named_doubts(record), _having)
+    named = named_doubts(record)
+    doubts, in_papers = graded(named, _having, brief=brief, each=True), in_paper(named, _having)
     return Sheet(tuple(lines), notes, tuple(doubts), tuple(in_papers))
 
 
@@ -386,8 +377,7 @@ def _lines(record: ComparisonRecord) -> list[SheetRow]:
     head = ("frame", "vs. baseline", "interval", "verdict", "ns a frame", "x forwarding")
     lines = [SheetRow("gateway", head)]
     for cost in record.baseline_costs:
-        own = (_known(cost.nanoseconds), _known(cost.ratio_to_forwarding))
-        line = (KIND_OF[cost.quantity], "-", "-", "-", *own)
+        line = (KIND_OF[cost.quantity], "-", "-", "-", *_absolute(cost))
         lines.append(SheetRow(f"{_named(record, record.baseline)} (baseline)", line))
     for estimate in (*record.estimates, *record.control):
         cells = (KIND_OF[estimate.quantity], *_cells(record, estimate))
@@ -397,22 +387,16 @@ def _lines(record: ComparisonRecord) -> list[SheetRow]:
 
 def _lines_by_frame(record: ComparisonRecord) -> list[SheetRow]:
     lines = [SheetRow("gateway", ("change", "interval", "verdict", "ns", "x forwarding"))]
+    named = [(_named(record, record.gateway(one.gateway)), one) for one in record.estimates]
+    named += [("A/A control", one) for one in record.control]
     for quantity in dict.fromkeys(one.quantity for one in record.estimates):
         lines.append(SheetRow(capital(FRAME_OF[quantity]), ()))
         lines += [
-            SheetRow(
-                _named(record, record.baseline),
-                ("-", "-", "baseline", _known(cost.nanoseconds), _known(cost.ratio_to_forwarding)),
-            )
+            SheetRow(_named(record, record.baseline), ("-", "-", "baseline", *_absolute(cost)))
             for cost in record.baseline_costs
             if cost.quantity == quantity
         ]
-        lines += [
-            SheetRow(_named(record, record.gateway(one.gateway)), _cells(record, one))
-            for one in record.estimates
-            if one.quantity == quantity
-        ]
-        lines += [SheetRow(_CONTROL, _cells(record, one)) for one in record.control if one.quantity == quantity]
+        lines += [SheetRow(name, _cells(record, one)) for name, one in named if one.quantity == quantity]
     return lines
 
 
@@ -420,8 +404,12 @@ def _cells(record: ComparisonRecord, estimate: RatioEstimate) -> tuple[str, ...]
     """The change, its interval, the verdict, the nanoseconds, and the multiple of plain forwarding."""
     ratio = "-" if estimate.ratio is None else change(estimate, estimate.ratio)
     verdict = _of_control(estimate) if estimate in record.control else estimate.verdict
-    own = (_known(estimate.nanoseconds), _known(estimate.ratio_to_forwarding))
-    return ratio, interval(estimate), verdict, *own
+    return ratio, interval(estimate), verdict, *_absolute(estimate)
+
+
+def _absolute(cost: BaselineCost | RatioEstimate) -> list[str]:
+    """The nanoseconds, and the multiple of plain forwarding."""
+    return ["-" if value is None else number(value) for value in (cost.nanoseconds, cost.ratio_to_forwarding)]
 
 
 def change(estimate: RatioEstimate, end: float, way: Way = "near") -> str:
@@ -465,15 +453,16 @@ def _notes(record: ComparisonRecord, *, short: bool, placed: bool) -> Iterator[s
     yield from _halves(record)
     doubts = doubts_of_all(record)
     yield from (str(note) for note in record.notes if note not in doubts)
-    yield from _rates(record)
+    for gateway in record.gateways:
+        rates = [_rate(record, gateway, quantity, rate) for quantity, rate in gateway.rates.items() if rate is not None]
+        if rates:
+            yield f"Rates of {gateway.label}: {', '.join(rates)}"
 
 
 def _unmatched(record: ComparisonRecord) -> Iterator[str]:
     """Yield what rules name that no lab has: once what those of all gateways name, and else with the gateways."""
     every = (record.baseline, *record.compared)
-    labels: dict[tuple[tuple[str, ...], int], list[str]] = {}
-    for gateway in every:
-        labels.setdefault((gateway.unmatched, gateway.unmatched_more), []).append(gateway.label)
+    labels = grouped(((gateway.unmatched, gateway.unmatched_more), gateway.label) for gateway in every)
     for (names, more), own in labels.items():
         left = len(names[_SHOWN:]) + more
         shown = enumerated([*names[:_SHOWN], *([f"{left} more"] if left else [])])
@@ -488,9 +477,7 @@ def _transport(gateway: GatewayRecord) -> str:
 
 def _traffic(record: ComparisonRecord) -> str:
     """The test traffic, as the end of a sentence; with names where that of gateways differs."""
-    labels: dict[str, list[str]] = {}
-    for gateway in (record.baseline, *record.compared):
-        labels.setdefault(_traffic_of(gateway), []).append(gateway.label)
+    labels = grouped((_traffic_of(gateway), gateway.label) for gateway in (record.baseline, *record.compared))
     texts = [f"{text} ({listed(own)})" if len(labels) > 1 else text for text, own in labels.items() if text]
     return f", with {'; '.join(texts)}" if texts else ""
 
@@ -566,11 +553,6 @@ def csv_table(every: Sequence[ComparisonRecord]) -> str:
     return written(rows)
 
 
-def _doubts(record: ComparisonRecord, *, brief: bool) -> list[str]:
-    """Return the reasons to trust costs less, by grade."""
-    return graded(named_doubts(record), _having, brief=brief, each=True)
-
-
 def named_doubts(record: ComparisonRecord) -> list[tuple[str, Sequence[Note]]]:
     """Return the doubts of all costs, and of each rate, with what they are doubts of."""
     of_rates = [
@@ -594,22 +576,11 @@ def interval(estimate: RatioEstimate) -> str:
     return f"{low} or more" if low else f"{high} or less" if high else "-"
 
 
-def _known(value: float | None) -> str:
-    return "-" if value is None else number(value)
-
-
 def _named(record: ComparisonRecord, gateway: GatewayRecord) -> str:
     """A gateway's label, with its number of devices where the gateways have unequal numbers."""
     if len({gateway_record.devices for gateway_record in record.gateways}) == 1 or gateway.role == "control":
         return gateway.label
     return f"{gateway.label}, {with_noun(gateway.devices, 'devices')}"
-
-
-def _rates(record: ComparisonRecord) -> Iterator[str]:
-    for gateway in record.gateways:
-        rates = [_rate(record, gateway, quantity, rate) for quantity, rate in gateway.rates.items() if rate is not None]
-        if rates:
-            yield f"Rates of {gateway.label}: {', '.join(rates)}"
 
 
 def _rate(record: ComparisonRecord, gateway: GatewayRecord, quantity: Quantity, rate: float) -> str:

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as documents for programs: one JSON object, and JUnit's XML.
-
-Tables as one JSON object, with figures in full; see `natgauge report --format json`.
-
-Results as JUnit's XML, which jobs show as tests: requirements of audits, comparisons with a limit, measurements.
-"""
+"""Results as documents for programs: a JSON object with figures in full, and JUnit's XML, which jobs show as tests."""
 
 from __future__ import annotations
 
@@ -129,7 +124,6 @@ _OF_VERDICTS: Final[Mapping[ThresholdVerdict, Outcome]] = {
     "cannot tell": "skipped",
 }
 _UNENDED: Final = "it did not end, so it has no result"
-_REMEDY: Final = "name a file in a folder of yours"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +135,7 @@ class _Case:
 
 
 def write_junit(collected: StoredResults, path: Path) -> None:
-    """Write the file, replacing one that is there."""
-    file_access.write(path, junit_text(collected), what="report", remedy=_REMEDY)
-
-
-def junit_text(collected: StoredResults) -> str:
-    """Return one suite for all measurements, and one for each comparison and audit."""
+    """Write one suite for all measurements, and one for each comparison and audit, replacing a file that is there."""
     suites = [
         (
             "measurements",
@@ -164,7 +153,8 @@ def junit_text(collected: StoredResults) -> str:
         if cases:
             root.append(_suite(name, cases))
     ET.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+    text = '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+    file_access.write(path, text, what="report", remedy="name a file in a folder of yours")
 
 
 def _suite(name: str, cases: Sequence[_Case]) -> ET.Element:

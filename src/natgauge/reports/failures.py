@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened in measurements without a result, and in one trial, and what to do.
-
-One trial of a results folder explained: where its frames were lost, the counters that say so, what changes them.
-
-Measurements without a result: what happened, and what to do.
-"""
+"""What happened, and what to do: one trial, hop by hop with the counters of its lost frames; and what has no result."""
 
 from __future__ import annotations
 
@@ -53,6 +48,7 @@ from natgauge.reports import comparison
 from natgauge.reports.answers import answers
 from natgauge.reports.collected import StoredResults, Unmeasured
 from natgauge.reports.graded_doubts import graded
+from natgauge.reports.grouping import grouped
 from natgauge.tables import aligned
 from natgauge.words import SENDING, Verdict, enumerated, few, listed
 
@@ -156,7 +152,9 @@ def _chosen(folder: Path, number: int | None, whole: Cause | None) -> Mapping[st
             return trial
         if trial.get("verdict") in (Verdict.FAIL, Verdict.COLLAPSED):
             failed = trial
-            deciding = trial if whole is not None and _stored(trial, whole) == whole.kind else deciding
+            cause = trial.get("cause")
+            if whole is not None and cause and refined(cause_in(cause), whole).kind == whole.kind:
+                deciding = trial
     if last is None:
         raise UsageError(f"explain: {folder} holds no trial: its measurement ended before the first; measure again")
     if number is not None:
@@ -166,10 +164,8 @@ def _chosen(folder: Path, number: int | None, whole: Cause | None) -> Mapping[st
 
 def _of_measurement(folder: Path) -> Cause | None:
     """Return the cause of the whole measurement, if it has ended with one."""
-    if not is_there(folder / SUMMARY):
-        return None
     with suppress(UsageError):
-        return read_record(folder / SUMMARY, Result).cause
+        return read_record(folder / SUMMARY, Result).cause if is_there(folder / SUMMARY) else None
     return None
 
 
@@ -181,12 +177,6 @@ def refined(cause: Cause, whole: Cause | None) -> Cause:
     if whole is not None and (cause.kind, whole.kind) in _REFINED:
         return replace(cause, kind=whole.kind, certainty=whole.certainty, hop=whole.hop, remedy=whole.remedy)
     return cause
-
-
-def _stored(trial: Mapping[str, Any], whole: Cause) -> str | None:
-    """Return the kind of a trial's cause, as its record and the measurement have it."""
-    stored = trial.get("cause")
-    return refined(cause_in(stored), whole).kind if stored else None
 
 
 def _cause_of(trial: Mapping[str, Any], hops: TrialHops, whole: Cause | None) -> Cause | None:
@@ -379,13 +369,13 @@ CommandAgain = Callable[[object, str, str, Mapping[str, object]], str]
 _OF_NO_FIGURE: Final = frozenset({"gateways", "points", "columns", "quantities", "repetitions"})
 #: Why a measurement that did not break has no result.
 _NOT_YET: Final = "it has not ended"
-#: End of the names of options whose values natgauge runs in a shell.
-_SHELL: Final = "-command"
+#: Cells and measurements.
+_Names = set[tuple[str, str]]
 
 
 def shell_options(command: str) -> list[str]:
     """Return the options of a command whose values natgauge runs in a shell."""
-    return [word for word in shlex.split(command) if word.startswith("--") and word.endswith(_SHELL)]
+    return [word for word in shlex.split(command) if word.startswith("--") and word.endswith("-command")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -513,9 +503,7 @@ def without_result(collected: StoredResults, lacks: Sequence[Lack], *, for_paper
 
     `for_paper`: whether readers have no results folder, and are not told where the reasons are.
     """
-    by_gateway: dict[tuple[str, str], list[str]] = {}
-    for one in broken_of(collected, lacks):
-        by_gateway.setdefault((one.gateway, one.where), []).append(one.measurement)
+    by_gateway = grouped(((one.gateway, one.where), one.measurement) for one in broken_of(collected, lacks))
     if by_gateway:
         names = [f"{enumerated(own)} of {gateway}{where}" for (gateway, where), own in by_gateway.items()]
         yield f"No result: {', '.join(few(names))}{'' if for_paper else ' (reasons: natgauge status)'}."
@@ -654,10 +642,6 @@ def _has_ended(folder: Path, own: tuple[str, str]) -> bool:
 def _has_result(folder: Path, own: tuple[str, str]) -> bool:
     """Whether a campaign has a result of a measurement, also of some of its repetitions so far."""
     return _has_ended(folder, own) or (folder / CAMPAIGN_RESULTS / f"{MAKING}{result_name(*own)}" / SUMMARY).is_file()
-
-
-#: Cells and measurements.
-_Names = set[tuple[str, str]]
 
 
 def _missing(folder: Path, record: CampaignRecord) -> tuple[_Names, dict[str, list[tuple[str, str]]]]:

@@ -22,8 +22,6 @@ from natgauge.words import WRONG_FRAMES, Verdict
 if TYPE_CHECKING:
     import polars as pl
 
-#: End of the error of files that cannot be written.
-_REMEDY: Final = "name a folder of yours"
 #: Column -> kind; rates in 1/s, times in s, counts of frames.
 _CELL: Final = {"folder": str, "metric": str, "gateway": str}
 _PHASES: Final = {
@@ -141,7 +139,7 @@ def write(collected: StoredResults, folder: Path) -> list[Path]:
     """Write each frame as a Parquet file into a folder, which is made if missing; return the files."""
     frames = frames_of(collected)
     contents = ((f"{item.name}.parquet", _parquet(getattr(frames, item.name))) for item in fields(frames))
-    return file_access.write_into(folder, contents, what="report", remedy=_REMEDY)
+    return file_access.write_into(folder, contents, what="report", remedy="name a folder of yours")
 
 
 def _parquet(frame: pl.DataFrame) -> bytes:
@@ -163,7 +161,6 @@ def _frame(columns: Mapping[str, type], every: Iterable[Iterable[_Row]]) -> pl.D
 
 
 def _as(kind: type, value: object) -> object:
-    """A value of a column."""
     cell = None if value is None else kind(value)
     if isinstance(cell, int) and not -_MOST <= cell <= _MOST:
         raise UsageError(

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
 from natgauge.figure_text import in_percent
 from natgauge.notes import GRADES, Grade, Note, known, words_of
+from natgauge.reports.grouping import grouped
 
 NameT = TypeVar("NameT")
 
@@ -181,7 +182,7 @@ def graded(  # noqa: PLR0913 - how the lines are told, by keyword
         for one, name in named_doubts:
             if in_full(one.doubt):
                 example = ""
-                if not each and _has_several_texts(one.doubt, every_named):
+                if not each and len({other.text for other in _alike(one.doubt, every_named)}) > 1:
                     example = f", for example{f' of {called(one.names[0])}' if len(every_named) > 1 else ''}"
                 remedy = (instead or {}).get(one.doubt.word, one.remedy)
                 lines.append(f"{title}: {name}{example}: {one.doubt.text}. {remedy}".rstrip())
@@ -227,10 +228,9 @@ def _causes(one: Doubted[NameT], every: Sequence[tuple[NameT, Sequence[Note]]], 
     return f" ({head}: {', '.join(causes)})" if causes else ""
 
 
-def _has_several_texts(doubt: Note, every: Iterable[tuple[object, Sequence[Note]]]) -> bool:
-    """Whether doubts of this word and grade have different texts."""
-    alike = (one for _, doubts in every for one in doubts)
-    return len({one.text for one in alike if (one.word, one.grade) == (doubt.word, doubt.grade)}) > 1
+def _alike(doubt: Note, every: Iterable[tuple[object, Sequence[Note]]]) -> Iterator[Note]:
+    """The doubts of this word and grade."""
+    return (one for _, doubts in every for one in doubts if (one.word, one.grade) == (doubt.word, doubt.grade))
 
 
 def _title(grade: Grade, *, marked: bool) -> str:
@@ -258,10 +258,9 @@ def in_paper(
     return lines
 
 
-def _share(doubt: Note, every: Sequence[tuple[object, Sequence[Note]]]) -> str:
+def _share(doubt: Note, every: Iterable[tuple[object, Sequence[Note]]]) -> str:
     """The share by which a rate may be wrong, of several results the smallest and the largest, in parentheses."""
-    alike = (one for _, doubts in every for one in doubts if (one.word, one.grade) == (doubt.word, doubt.grade))
-    values = sorted({one.value for one in alike if one.value is not None})
+    values = sorted({one.value for one in _alike(doubt, every) if one.value is not None})
     words = {"too high": "too high by up to {}", "too low": "too low by at least {}"}
     direction = known(doubt.word).share
     if not values or not direction:
@@ -290,11 +289,8 @@ def of_columns(
 
 def columns(places: Sequence[tuple[str, str]], noun: str = "") -> str:
     """Return the names of columns by block, such as "throughput of x: columns 1, 3"."""
-    blocks: dict[str, list[str]] = {}
-    for block, heading in places:
-        blocks.setdefault(block, []).append(heading)
     texts = []
-    for block, headings in blocks.items():
+    for block, headings in grouped(places).items():
         nouns = f"{noun}{'s' if len(headings) > 1 else ''} " if noun else ""
         texts.append(": ".join(filter(None, (block, f"{nouns}{', '.join(headings)}"))))
     return "; ".join(texts)

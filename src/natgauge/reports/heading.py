@@ -18,8 +18,9 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import date_of, moment_of
 from natgauge.reports import audit, main_figure, markup
-from natgauge.reports.collected import StoredResults
+from natgauge.reports.collected import StoredAudit, StoredComparison, StoredResults
 from natgauge.reports.failures import MeasurementFailure
+from natgauge.reports.grouping import grouped
 from natgauge.reports.markup import plain
 from natgauge.reports.rows import open_at_once, unit_of
 from natgauge.words import listed
@@ -115,7 +116,7 @@ def heading(collected: StoredResults, failures: Sequence[MeasurementFailure], ow
     )
 
 
-def caption(collected: StoredResults, own: OwnWords = NO_WORDS) -> tuple[str, str, str]:
+def caption(collected: StoredResults, own: OwnWords) -> tuple[str, str, str]:
     """Return the title of a table of measurements for a paper, the further sentences of its caption, and its label.
 
     Metrics have the terms of their standards, and gateways the versions of their software.
@@ -218,10 +219,9 @@ def _days(collected: StoredResults) -> Iterator[str]:
             yield time.date().isoformat()
         if not times:
             yield from _day(stored.result.results, stored.folder)
-    others = [(each.record.results, each.folder) for each in collected.comparisons]
-    others += [(each.record.results, each.folder) for each in collected.audits]
-    for results, folder in others:
-        yield from _day(results, folder)
+    others: list[StoredComparison | StoredAudit] = [*collected.comparisons, *collected.audits]
+    for each in others:
+        yield from _day(each.record.results, each.folder)
 
 
 def _day(results: str | None, folder: Path) -> Iterator[str]:
@@ -255,12 +255,7 @@ def _frames(collected: StoredResults) -> list[str]:
     """Sizes of frames; where not all are of one size, or not all are of results, with the figures that have them."""
     named = [(declared(result.metric).name_in_sentence, result.parameters) for result in collected.results]
     named += [(_COSTS, record.baseline.parameters) for record in collected.records]
-    by_figure: dict[str, list[Parameters]] = {}
-    for name, parameters in named:
-        by_figure.setdefault(name, []).append(parameters)
-    by_sizes: dict[str, list[str]] = {}
-    for name, own in by_figure.items():
-        by_sizes.setdefault(" and ".join(_sizes(own)), []).append(name)
+    by_sizes = grouped((" and ".join(_sizes(own)), name) for name, own in grouped(named).items())
     by_sizes.pop("", None)
     is_mixed = any(mix_of(parameters) for _, parameters in named)
     if len(by_sizes) < 2 or not (is_mixed or (collected.results and collected.records)):

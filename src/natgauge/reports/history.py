@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from natgauge.analysis.history import Dated, HistoryPoint, HistorySeries
-from natgauge.figure_text import given
+from natgauge.figure_text import given, with_noun
 from natgauge.interval_text import percent
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, commit_of
@@ -62,16 +62,14 @@ def sentences(every: Sequence[HistorySeries]) -> list[Sentence]:
 
 
 def _said(series: HistorySeries) -> str:
-    number = len(series.points)
-    points = f"{number} comparison{'s' if number > 1 else ''}"
+    points = with_noun(len(series.points), "comparisons")
     if unknown := sum(map(_is_open, series.points)):
         points += f", of which {unknown} {'has' if unknown == 1 else 'have'} no interval"
     if not series.changes:
         return f"{title(series)}: no change is marked in {points}"
     changes = [f"{point.change} since {when(point)}{_by(point)}" for point in series.changes[-3:] if point.change]
-    count = len(series.changes)
-    more = f"{count} changes" if count > 1 else "1 change"
-    return f"{title(series)}: {more} in {points}, the last: {listed(changes[::-1])}"
+    number = with_noun(len(series.changes), "changes")
+    return f"{title(series)}: {number} in {points}, the last: {listed(changes[::-1])}"
 
 
 def _is_open(point: HistoryPoint) -> bool:

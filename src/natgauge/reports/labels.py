@@ -18,6 +18,7 @@ from natgauge.analysis.unit_frames import MIXES, mix_text, own_size
 from natgauge.figure_text import given, with_noun
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES, describe, is_fact, separated
+from natgauge.reports.grouping import grouped
 
 #: Words for a value of these parameters, in the order of the label; other values follow the parameter's label.
 _WORDS: Final[Mapping[str, str]] = {
@@ -126,9 +127,7 @@ def _moving(results: Sequence[Result]) -> Iterator[str]:
 
 def _differing_within(results: Sequence[Result]) -> list[str]:
     """The inputs in which results of one gateway differ; facts of the host only where no input does."""
-    by_gateway: dict[str, list[Result]] = {}
-    for result in results:
-        by_gateway.setdefault(result.gateway, []).append(result)
+    by_gateway = grouped((result.gateway, result) for result in results)
     several = [own for own in by_gateway.values() if len(own) > 1]
     found = [name for name in _moving(results) if any(_differs(name, own) for own in several)]
     chosen = [name for name in found if name in _CHOSEN or not is_fact(name)]

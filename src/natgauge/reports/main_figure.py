@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figure of a result for people: its interval, what a passing trial had to do, and what doubts do to its words.
+"""The figure of a result for people: what a passing trial had to do, what doubts and limits do to it, its interval.
 
-What a passing trial had to do, and by which frames: words that belong to the answer, and rows of a table. "Without
-loss" is said only of a search whose passing trials lost nothing. A tolerance, goals of MLRsearch and another transport
-change what a figure means, so they stand in the same sentence as the figure.
-
-What doubts that could change the answer do to its words ("at least", "doubtful"), and what limited it, in words.
-
-The figure of a result for people: its median with the interval that all views print, and what that interval is.
+A tolerance, goals of MLRsearch and another transport change what a figure means, so they stand in the same sentence as
+the figure. "Without loss" is said only of a search whose passing trials lost nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, get_args
 
-from natgauge import figure_text, interval_text
+from natgauge import interval_text
 from natgauge.analysis.contrast import (
     better,
     bounds,
@@ -32,10 +27,10 @@ from natgauge.analysis.contrast import (
 )
 from natgauge.analysis.unit_frames import frames_of, is_of_frames, mix_in_words, mix_of, sends_data
 from natgauge.ethernet import IP_HEADER, LEAST_OCTETS
-from natgauge.figure_text import number, with_noun
+from natgauge.figure_text import at_least, at_most, number, of_whole, with_noun
 from natgauge.metrics import declared
 from natgauge.metrics.catalogue import PRESETS, SUBSCRIBER_RATES, Preset, criterion
-from natgauge.notes import KnownDoubt, Note, NoteWord, known, known_doubts, words_of
+from natgauge.notes import Note, NoteWord, known, known_doubts, words_of
 from natgauge.records.measurement import FUNCTIONAL, Result
 from natgauge.records.parameters import TRANSPORT_NAMES
 from natgauge.reports.graded_doubts import mark
@@ -47,7 +42,7 @@ _TERMS: Final = 4
 _LONGER: Final = (0, IP_HEADER["ipv6"] - IP_HEADER["ipv4"], IP_HEADER["ipv6"])
 
 
-def clause(result: Result, *, sized: bool = True) -> str:
+def clause(result: Result, *, sized: bool) -> str:
     """Return the end of a sentence with the value: criterion of a passing trial, transport, and sizes of the frames.
 
     Args:
@@ -73,7 +68,7 @@ def terms(result: Result) -> str:
     return f" (each: {', '.join(words[:_TERMS])})"
 
 
-def frames_clause(result: Result, *, sized: bool = True) -> str:
+def frames_clause(result: Result, *, sized: bool) -> str:
     """Return the part of `clause` on transport and sizes of the frames; arguments as there."""
     by = transport(result)
     return f"{f' by {by}' if by else ''}{_sizes(result) if sized else ''}"
@@ -88,7 +83,7 @@ def _sizes(result: Result) -> str:
     return f" (segments of {sizes} octets)" if octets else ""
 
 
-def unusual_frames(result: Result, *, sized: bool = True) -> str:
+def unusual_frames(result: Result, *, sized: bool) -> str:
     """Return what is unusual of the frames, as the end of a sentence: transport, sizes, and others among them.
 
     Empty where all are of the transport that the metric always has, under test, and of the least size; sizes
@@ -186,7 +181,7 @@ def percent(share: float) -> str:
 _AT_LEAST: Final = words_of(lambda doubt: doubt.leaves == "at least")
 _AT_MOST: Final = words_of(lambda doubt: doubt.leaves == "at most")
 #: Doubts that two bounds say by themselves.
-_OF_BOUNDS: Final = words_of(lambda doubt: doubt.leaves == "bounds")
+OF_BOUNDS: Final = words_of(lambda doubt: doubt.leaves == "bounds")
 #: Doubts whose shares the bounds contain.
 _SHARES: Final = words_of(lambda doubt: doubt.share == "too high")
 
@@ -239,7 +234,7 @@ def statement_of(result: Result) -> Stated:
     if _may_be_moved(result) and grave:
         lower, upper = ends(result)
         # Bounds say these by themselves, unless a repetition has none.
-        rest = grave - (_OF_BOUNDS - set(left(result).unknown))
+        rest = grave - (OF_BOUNDS - set(left(result).unknown))
         raising = rest & _AT_LEAST
         if raising and rest - raising <= _of_shares(result) and lower > 0:
             return Stated(lower, math.inf, doubtful=False)
@@ -273,7 +268,7 @@ def _limited(result: Result, grave: AbstractSet[NoteWord]) -> Stated:
     upper = math.inf if grave & _AT_LEAST and better(result.metric) == "higher" else upper
     if lower <= 0 and math.isinf(upper):
         return Stated(result.median, result.median, doubtful=True)
-    rest = grave - _AT_LEAST - _of_shares(result) - _OF_BOUNDS
+    rest = grave - _AT_LEAST - _of_shares(result) - OF_BOUNDS
     return Stated(*_in_another_run(result, lower, upper), doubtful=bool(rest) and not result.functional)
 
 
@@ -318,7 +313,9 @@ def bottleneck(result: Result) -> str:
     """
     # A stored cause is of the device: it says nothing where the tester or the host came first.
     cause = result.cause.words if result.cause is not None and result.limited_by not in NO_DEVICE else ""
-    doubt = _limiting(result)
+    grave = _grave(result)
+    # The doubts about the ports come last, and no device does more than the link carries.
+    doubt = next((doubt for word, doubt in reversed([*known_doubts().items()]) if word in grave and doubt.limit), None)
     if doubt is None:
         limit = _BOTTLENECKS[result.limited_by]
         both = cause not in {"", limit} and result.limited_by in OF_SPEED - {"device"}
@@ -326,13 +323,6 @@ def bottleneck(result: Result) -> str:
     if doubt.has_cause and cause and result.cause is not None and result.cause.kind != "not known":
         return f"{doubt.limit}: {cause}"
     return doubt.limit
-
-
-def _limiting(result: Result) -> KnownDoubt | None:
-    """Return the grave doubt that names a bottleneck instead of the rate of the device; None = no doubt does."""
-    grave = _grave(result)
-    # The doubts about the ports come last, and no device does more than the link carries.
-    return next((doubt for word, doubt in reversed([*known_doubts().items()]) if word in grave and doubt.limit), None)
 
 
 def _grave(result: Result) -> set[NoteWord]:
@@ -396,11 +386,11 @@ def value(result: Result, figure: float) -> str:
     interval = interval_of(result)
     half = (interval.high - interval.low) / 2
     if not half and (len(result.repetitions) == 1 or not interval.is_expected):
-        return figure_text.of_whole(figure, 100) if result.unit == "%" else figure_text.number(figure)
+        return of_whole(figure, 100) if result.unit == "%" else number(figure)
     text = interval_text.resolved(figure, figure - half, figure + half)
     # A share that is not all is not written as that.
     is_misleading = result.unit == "%" and figure < 100 and text.partition(".")[0] == "100"
-    return figure_text.of_whole(figure, 100) if is_misleading else text
+    return of_whole(figure, 100) if is_misleading else text
 
 
 def repetitions(result: Result) -> list[str]:
@@ -474,12 +464,12 @@ def stated_number(result: Result, scale: float = 1.0) -> str:
     """
     stated = statement_of(result)
     if stated.is_median:
-        return median(result) if scale == 1 else figure_text.number(scale * result.median)
+        return median(result) if scale == 1 else number(scale * result.median)
     least, most = stated_bounds(result, scale)
     if math.isinf(most):
-        return f"at least {figure_text.at_least(least)}"
-    upper = figure_text.at_most(most)
-    return f"at most {upper}" if least <= 0 else f"between {figure_text.at_least(least)} and {upper}"
+        return f"at least {at_least(least)}"
+    upper = at_most(most)
+    return f"at most {upper}" if least <= 0 else f"between {at_least(least)} and {upper}"
 
 
 def stated_bounds(result: Result, scale: float) -> tuple[float, float]:

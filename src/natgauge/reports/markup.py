@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table in markup languages: LaTeX for papers, and Markdown with GitHub's tables.
-
-The table as LaTeX for papers; it needs no LaTeX package.
-
-The table as Markdown with GitHub's tables, such as for the summary of a job in continuous integration.
-"""
+"""The table in markup languages: LaTeX for papers, which needs no package, and Markdown with GitHub's tables."""
 
 from __future__ import annotations
 

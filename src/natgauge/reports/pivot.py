@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables that print figures in columns by what was varied: the pivoted table, and that of many gateways.
 
-The pivoted table: a column for each value of a parameter, such as cores, and a block for each metric and device.
+The pivoted table has a column for each value of a parameter, such as cores, and a block for each metric and device.
 Publications print measurement series like this. Rows that all results of a column share are above the blocks. Against
-metrics, it is a matrix of devices and metrics.
-
-The table of many gateways for people: a line for each, by the work that they do, and a column for each metric. Next to
-the figures are the words of the doubts that could change the answer, and why there is no result.
+metrics, it is a matrix of devices and metrics. The table of many gateways has the words of their doubts, too.
 """
 
 from __future__ import annotations
@@ -29,6 +26,7 @@ from natgauge.records.parameters import describe, is_fact
 from natgauge.reports import main_figure
 from natgauge.reports.failures import BrokenMeasurement
 from natgauge.reports.graded_doubts import graded, of_columns
+from natgauge.reports.grouping import grouped
 from natgauge.reports.heading import SAID_ROWS, unit_of_caption
 from natgauge.reports.labels import differing_within, in_words, names_of, text_of
 from natgauge.reports.main_figure import in_cell
@@ -56,21 +54,13 @@ _MANY: Final = 10_000
 _THOUSAND: Final = 1000
 #: Parameters that have a shorter name on the command line.
 _SHORT: Final[Mapping[str, str]] = {"cores": "device_cores"}
-#: Heads of columns that a paper's caption names so.
-_IN_PAPER: Final = {"connections": "connections"}
-#: The number of cores; 0 where nobody knows it.
-_CORES: Final = "device_cores"
 
 
 def sheet(results: Sequence[Result], against: str, *, narrow: bool = False) -> Sheet:
-    """Return the table of results that form measurement series.
-
-    Args:
-        results: at least one.
-    """
-    every_row, name = rows(results), parameter_of(against, results)
+    """Return the table of results, at least one, that form measurement series."""
+    every_row, name = rows(results), _parameter_of(against, results)
     heading = row_of(name)
-    columns = columns_of(name, results)
+    columns = _columns_of(name, results)
     blocks = blocks_of(name, against, results)
     indices = [[at for block in blocks if (at := block.at.get(column)) is not None] for column in columns]
     lines = [SheetRow(heading, tuple(columns))]
@@ -85,14 +75,17 @@ def sheet(results: Sequence[Result], against: str, *, narrow: bool = False) -> S
     for block in blocks:
         of_block = [results[at] for at in block.at.values()]
         many = narrow and min(result.median for result in of_block) >= _MANY
-        lines.append(SheetRow(f"{block.name} ({_unit(of_block, many=many)})", ()))
+        lines.append(SheetRow(f"{block.named()} ({_unit(of_block, many=many)})", ()))
         for row in own:
             places = [block.at.get(column) for column in columns]
             in_thousands = many and row.label in IN_UNIT
             shown = _in_thousands(row) if in_thousands else row
             _add(lines, row, places, printed(shown, results, 1 / _THOUSAND if in_thousands else 1.0))
     placed = [
-        (block.name, column, results[block.at[column]]) for block in blocks for column in columns if column in block.at
+        (block.named(), column, results[block.at[column]])
+        for block in blocks
+        for column in columns
+        if column in block.at
     ]
     doubts, of_paper = of_columns([(block, column, result.doubts) for block, column, result in placed])
     names = [f"{block}, {in_words(name, result.parameter(name))}" for block, _, result in placed]
@@ -103,16 +96,15 @@ def sheet(results: Sequence[Result], against: str, *, narrow: bool = False) -> S
 def of_medians(results: Sequence[Result], against: str) -> Sheet:
     """Return the series alone: a row for each metric and device, with a median for each value of a parameter.
 
-    Inputs that change with the columns stand above them; below is what all have, and what differs in a column.
-
-    Args:
-        results: at least one.
+    Inputs that change with the columns stand above them; below is what all have, and what differs in a column. There
+    is at least one result.
     """
-    name = parameter_of(against, results)
-    columns, blocks = columns_of(name, results), blocks_of(name, against, results)
+    name = _parameter_of(against, results)
+    columns, blocks = _columns_of(name, results), blocks_of(name, against, results)
     heading, unit = row_of(name), unit_of_caption(results)
     indices = [[at for block in blocks if (at := block.at.get(column)) is not None] for column in columns]
-    lines = [SheetRow(_IN_PAPER.get(name, heading), tuple(columns))]
+    # The caption of a paper names connections so.
+    lines = [SheetRow(name if name == "connections" else heading, tuple(columns))]
     for row in rows(results):
         is_input = not row.measured and row.heading not in _IN_HEADING | _LEFT_OUT | {heading} | _FOLLOWING
         if is_input and len({row.cells[at] for own in indices for at in own}) > 1 and _is_common(row, indices):
@@ -169,7 +161,7 @@ def of_metrics(results: Sequence[Result], names: Sequence[str] = ()) -> Sheet:
         names: names of the results, each of which has a row instead of its device.
     """
     columns, by_gateway = matrix(results, names)
-    headings = [heading_of(result) for result in results]
+    headings = [_heading_of(result) for result in results]
     lines = [SheetRow("median of", columns)]
     lines += [SheetRow(gateway, _cells(own, columns, in_cell)) for gateway, own in by_gateway.items()]
     if names and len(columns) == 1 and any(len(result.repetitions) > 1 for result in results):
@@ -181,14 +173,13 @@ def of_metrics(results: Sequence[Result], names: Sequence[str] = ()) -> Sheet:
     same = alike(results, except_for=_NOT_IN_PAPER if names else ())
     # A paper has it in the caption.
     notes = [] if names else same
-    differing: dict[str, list[str]] = {}
-    for column in columns:
-        own = [result for result, heading in zip(results, headings, strict=True) if heading == column]
-        differing.setdefault(unlike(own, differing_within(own) if names else ()), []).append(column)
+    by_column = grouped(zip(headings, results, strict=True))
+    differing = grouped((unlike(own, differing_within(own) if names else ()), name) for name, own in by_column.items())
     notes += [f"{', '.join(own)}: {said}" for said, own in differing.items() if said]
     # The names tell results of a metric apart, of a single one by themselves.
     heads = ["" if len(columns) == 1 else result.metric for result in results] if names else headings
-    places = list(zip(names or _gateways(results), heads, (result.doubts for result in results), strict=True))
+    called = names or [result.gateway for result in results]
+    places = list(zip(called, heads, (result.doubts for result in results), strict=True))
     doubts, of_paper = of_columns(places, brief=True)
     ranges = " ".join(filter(None, [*(same if names else []), of_runs(results)]))
     return Sheet(tuple(lines), tuple(notes), doubts, of_paper, ranges)
@@ -201,13 +192,9 @@ def unlike(results: Sequence[Result], shown: Collection[str] = ()) -> str:
     return f"{said[:1].lower()}{said[1:]}"
 
 
-def heading_of(result: Result) -> str:
+def _heading_of(result: Result) -> str:
     """Return the head of the column of a result's metric, with its unit."""
     return f"{result.metric} ({unit_of(result)})"
-
-
-def _gateways(results: Sequence[Result]) -> list[str]:
-    return [result.gateway for result in results]
 
 
 def matrix(
@@ -215,15 +202,15 @@ def matrix(
 ) -> tuple[tuple[str, ...], Mapping[str, Mapping[str, Result]]]:
     """Return the heads of the columns of metrics, and by name, if none are given by gateway, and head the result."""
     by_gateway: dict[str, dict[str, Result]] = {}
-    for name, result in zip(names or _gateways(results), results, strict=True):
-        heading, own = heading_of(result), by_gateway.setdefault(name, {})
+    for name, result in zip(names or (result.gateway for result in results), results, strict=True):
+        heading, own = _heading_of(result), by_gateway.setdefault(name, {})
         if heading in own:
             raise UsageError(
                 f"report: --against metrics: two results are of {result.metric} of {result.gateway}; name folders "
                 "of one set-up, or leave out --against"
             )
         own[heading] = result
-    return tuple(dict.fromkeys(map(heading_of, results))), by_gateway
+    return tuple(dict.fromkeys(map(_heading_of, results))), by_gateway
 
 
 def alike(results: Sequence[Result], *, except_for: Collection[str] = ()) -> list[str]:
@@ -270,7 +257,6 @@ def _in_thousands(row: ResultRow) -> ResultRow:
 
 
 def _four_digits(value: Cell) -> str:
-    """Return a number with four significant digits."""
     return significant(value) if isinstance(value, int | float) and value else str(value)
 
 
@@ -287,23 +273,18 @@ class SeriesBlock:
     others: Mapping[str, JsonValue]
     at: Mapping[str, int]
 
-    @property
-    def name(self) -> str:
-        """Metric, device and distinguishing values, as text."""
-        return self.named(with_metric=True)
-
-    def named(self, *, with_metric: bool) -> str:
-        """The same, or the text without a metric that the caption has."""
+    def named(self, *, with_metric: bool = True) -> str:
+        """Metric, device and distinguishing values, as text; without the metric where the caption has it."""
         of = f" of {self.gateway}" if self.gateway else ""
         head = f"{self.metric}{of}" if with_metric or not self.gateway else self.gateway
         return ", ".join([head, *(in_words(name, value) for name, value in self.others.items())])
 
 
-def parameter_of(against: str, results: Sequence[Result]) -> str:
+def _parameter_of(against: str, results: Sequence[Result]) -> str:
     """Return the name of the parameter that the user named as on the command line, such as "cores" or "frame-size"."""
     name = _SHORT.get(against, against.replace("-", "_"))
     for result in results:
-        if name == _CORES and not result.device_cores:
+        if name == "device_cores" and not result.device_cores:
             raise UsageError(
                 f"report: --against {against}: the number of cores of {result.metric} of {result.gateway} is not "
                 "known; leave out its folder, or choose another --against"
@@ -317,7 +298,7 @@ def parameter_of(against: str, results: Sequence[Result]) -> str:
     return name
 
 
-def columns_of(name: str, results: Sequence[Result]) -> list[str]:
+def _columns_of(name: str, results: Sequence[Result]) -> list[str]:
     """Return the texts of a parameter's values, each once: numbers in rising order, then others as they appear."""
     values = {text_of(result.parameter(name)): result.parameter(name) for result in results}
     return sorted(values, key=lambda text: _place(values[text]))
@@ -329,9 +310,9 @@ def blocks_of(name: str, against: str, results: Sequence[Result]) -> list[Series
     Where two results of a metric and a device have the same value, a parameter in which they differ makes a block for
     each of its values: first the number of cores, connections and hosts.
     """
-    subjects: dict[tuple[str, str], list[int]] = {}
-    for at, result in enumerate(results):
-        subjects.setdefault((result.metric, "" if name == "gateway" else result.gateway), []).append(at)
+    subjects = grouped(
+        ((result.metric, "" if name == "gateway" else result.gateway), at) for at, result in enumerate(results)
+    )
     blocks = []
     for (metric, gateway), every in subjects.items():
         names = _distinguishing(name, against, [results[at] for at in every])
@@ -386,8 +367,6 @@ def _place(value: JsonValue) -> tuple[int, float]:
 _FEW: Final = 8
 #: The most characters of the reason why there is no result; `natgauge status` prints all.
 _REASON: Final = 60
-#: Heading of the gateways of which nothing is known.
-_NONE: Final = "without any result"
 
 
 def is_wanted(results: Sequence[Result]) -> bool:
@@ -404,10 +383,8 @@ def sheet_of_many(results: Sequence[Result], broken: Sequence[BrokenMeasurement]
         results: at least one, at most one for each gateway and metric.
     """
     columns, by_gateway = matrix(results)
-    metrics = {heading_of(result): result.metric for result in results}
-    failed: dict[str, list[BrokenMeasurement]] = {}
-    for one in broken:
-        failed.setdefault(one.gateway, []).append(one)
+    metrics = {_heading_of(result): result.metric for result in results}
+    failed = grouped((one.gateway, one) for one in broken)
 
     def row(gateway: str) -> SheetRow:
         own, none = by_gateway.get(gateway, {}), failed.get(gateway, [])
@@ -424,7 +401,7 @@ def sheet_of_many(results: Sequence[Result], broken: Sequence[BrokenMeasurement]
         lines += [SheetRow(title, ())] if len(groups) > 1 or failed.keys() - by_gateway.keys() else []
         lines += map(row, gateways)
     if without := [gateway for gateway in failed if gateway not in by_gateway]:
-        lines += [SheetRow(_NONE, ()), *map(row, without)]
+        lines += [SheetRow("without any result", ()), *map(row, without)]
     notes = [*alike(results, except_for=SAID_ROWS), *_unlike(groups, by_gateway, columns)]
     return Sheet(tuple(lines), tuple(notes), doubts_of(results), None, of_runs(results), ends_in_words=True)
 
@@ -446,7 +423,6 @@ def doubts_of(results: Sequence[Result], *, each: bool = False, informing: bool 
         return f"{results[at].metric} of {names[at]}"
 
     names = [result.gateway for result in results] if is_wanted(results) else names_of(results)
-
     every = [
         (at, [doubt for doubt in result.doubts if informing or doubt.grade != "information"])
         for at, result in enumerate(results)
@@ -478,9 +454,7 @@ def _by_work(by_gateway: Mapping[str, Mapping[str, Result]], columns: Sequence[s
         name: conditions.work_of(conditions.figure_of(next(iter(own.values())))) for name, own in by_gateway.items()
     }
     named = conditions.named_works(works.values())
-    groups: dict[str, list[str]] = {}
-    for gateway, work in works.items():
-        groups.setdefault(named[work], []).append(gateway)
+    groups = grouped((named[work], gateway) for gateway, work in works.items())
     return {
         title: sorted(names, key=lambda name: [_place_of_cell(by_gateway[name].get(column)) for column in columns])
         for title, names in groups.items()

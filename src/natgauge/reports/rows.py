@@ -231,18 +231,14 @@ def _text_in(unit: str) -> Callable[[Cell], str]:
     return partial(of_whole, whole=_WHOLE[unit]) if unit in _WHOLE else number
 
 
-def _gigabits(part: Literal["wire", "packets"]) -> Callable[[Result], Cell]:
-    """Return a reader of the median in Gbit/s of its busier direction; None where it is no rate of known frames."""
-
-    def read(result: Result) -> Cell:
-        bits = bits_of_unit(result.metric, result.parameters)
-        return None if bits is None else result.median * getattr(bits, part) / 1e9
-
-    return read
+def _gbits(result: Result, part: Literal["wire", "packets"]) -> Cell:
+    """The median in Gbit/s of its busier direction; None where it is no rate of known frames."""
+    bits = bits_of_unit(result.metric, result.parameters)
+    return None if bits is None else result.median * getattr(bits, part) / 1e9
 
 
 def _of_bits(results: Sequence[Result]) -> str:
-    """Which bits rows of `_gigabits` count, as the end of a label: what holds for each result that has some."""
+    """Which bits rows of `_gbits` count, as the end of a label: what holds for each result that has some."""
     left_out = set(_left_out(results)) - {None}
     return f", busier direction{left_out.pop() if len(left_out) == 1 else ''}"
 
@@ -410,7 +406,9 @@ def _of_metrics() -> Iterator[_Described]:
     for figure in figures().values():
         if figure.label:
             text = in_full if figure.is_counted else _text_in(figure.unit)
-            read, text = (kept, _with_bound(text)) if figure.name == KEPT else (_figure(figure.name), text)
+            read = _figure(figure.name)
+            if figure.name == KEPT:
+                read, text = kept, partial(_with_bound, text=text)
             yield _Described(figure.label, read, figure.unit, text=text, measured=True)
 
 
@@ -430,19 +428,14 @@ def kept(result: Result) -> Cell:
     return None if least is None else Bounded(">=", least.minimum)
 
 
-def _with_bound(text: Callable[[Cell], str]) -> Callable[[Cell], str]:
-    """Return a writer of bounds, rounded outward, and of other cells as `text` writes them."""
-
-    def written(cell: Cell) -> str:
-        if not isinstance(cell, Bounded):
-            return text(cell)
-        return f"{cell.bound} {(at_most if cell.bound == '<=' else at_least)(cell.value)}".lstrip()
-
-    return written
+def _with_bound(cell: Cell, text: Callable[[Cell], str] = number) -> str:
+    """A bound, rounded outward, and any other cell as `text` writes it."""
+    if not isinstance(cell, Bounded):
+        return text(cell)
+    return f"{cell.bound} {(at_most if cell.bound == '<=' else at_least)(cell.value)}".lstrip()
 
 
 def _costs() -> Iterator[_Described]:
-    """The rows of each quantity."""
     for quantity, name in FRAME_OF.items():
         for figure, unit in ((RATIO, "x forwarding"), (OWN, "ns"), (TESTER, "ns")):
             of = "tester's own part of a " if figure == TESTER else "cost of a "
@@ -481,14 +474,6 @@ def filling(result: Result, level: str) -> float | None:
     octets, caches = result.figures.get(OCTETS_PER_CONNECTION), result.parameter("device_caches")
     size = caches.get(level) if isinstance(caches, dict) else None
     return size / octets.median if octets is not None and isinstance(size, int | float) else None
-
-
-def _memory() -> Iterator[_Described]:
-    """Yield the rows of a connection's memory, and of the numbers of connections that fill the caches."""
-    yield _Described("memory of a connection", _figure(OCTETS_PER_CONNECTION), "octets", text=number, measured=True)
-    for level in CACHES:
-        read = partial(filling, level=level)
-        yield _Described(f"connections that fill the {level} cache", read, text=number, measured=True)
 
 
 #: Rows of a gateway's log, and of its power meter: figure, label and unit.
@@ -538,15 +523,11 @@ _RATES_OF_LOSS: Final = {
 }
 
 
-def _rate_of_loss(name: str) -> Callable[[Result], Cell]:
-    """Return a reader of the highest rate without loss, or within what was tolerated; a tolerance decides which."""
-
-    def read(result: Result) -> Cell:
-        if (main_figure.tolerance(result) is None) != (name == WITHOUT_LOSS):
-            return None
-        return ranged(result.figures.get(name, result.figures.get(WITHOUT_LOSS)))
-
-    return read
+def _rate_of_loss(result: Result, name: str) -> Cell:
+    """The highest rate without loss, or within what was tolerated; a tolerance decides which."""
+    if (main_figure.tolerance(result) is None) != (name == WITHOUT_LOSS):
+        return None
+    return ranged(result.figures.get(name, result.figures.get(WITHOUT_LOSS)))
 
 
 def _of_some(result: Result) -> str | None:
@@ -579,14 +560,10 @@ def _planned(result: Result) -> float | None:
     return planned if planned > experiments(result) else None
 
 
-def _link_maximum(*, of_units: bool) -> Callable[[Result], Cell]:
-    """Return a reader of what the links carry at most: in the unit of the value, or frames/s in each direction."""
-    read = _parameter("theoretical_maximum")
-
-    def own(result: Result) -> bool:
-        return main_figure.counts_units(result) or unit_of_frames(result) != _EACH
-
-    return lambda result: read(result) if own(result) == of_units else None
+def _link_maximum(result: Result, *, of_units: bool) -> Cell:
+    """What the links carry at most: in the unit of the value, or frames/s in each direction."""
+    is_of_units = main_figure.counts_units(result) or unit_of_frames(result) != _EACH
+    return _cell(result.parameter("theoretical_maximum")) if is_of_units == of_units else None
 
 
 #: Rows of every table, before the figures that metrics declare and behind them.
@@ -619,11 +596,11 @@ _BEFORE: Final = (
     _Described("standard deviation", _statistic("standard_deviation", 2), text=number, measured=True),
     _Described("all directions", _figure(IN_ALL), "frames/s", text=number, measured=True),
     _Described("mean frame size", _mean_octets, "octets", text=number),
-    _Described("on the wire", _gigabits("wire"), "Gbit/s", text=number, measured=True, detail=_of_bits),
-    _Described("of IP packets", _gigabits("packets"), "Gbit/s", text=number, measured=True, detail=_of_bits),
+    _Described("on the wire", partial(_gbits, part="wire"), "Gbit/s", text=number, measured=True, detail=_of_bits),
+    _Described("of IP packets", partial(_gbits, part="packets"), "Gbit/s", text=number, measured=True, detail=_of_bits),
     *_delays(),
     *(
-        _Described(label, _rate_of_loss(name), f"frames/s {_EACH_THAT_SENDS}", text=number, measured=True)
+        _Described(label, partial(_rate_of_loss, name=name), f"frames/s {_EACH_THAT_SENDS}", text=number, measured=True)
         for name, label in _RATES_OF_LOSS.items()
     ),
     _Described("established", _figure(ESTABLISHED), "connections", text=number, measured=True),
@@ -631,14 +608,20 @@ _BEFORE: Final = (
 _BEHIND: Final = (
     _Described("figures that only some repetitions have", _of_some, measured=True),
     *(
-        _Described(label, _link_maximum(of_units=of_units), unit, text=number)
+        _Described(label, partial(_link_maximum, of_units=of_units), unit, text=number)
         for label, unit, of_units in (
             ("theoretical maximum", "frames/s in each direction", False),
             ("theoretical maximum in the unit of the median", "", True),
         )
     ),
     _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=_text_in("of 1"), measured=True),
-    *_memory(),
+    _Described("memory of a connection", _figure(OCTETS_PER_CONNECTION), "octets", text=number, measured=True),
+    *(
+        _Described(
+            f"connections that fill the {level} cache", partial(filling, level=level), text=number, measured=True
+        )
+        for level in CACHES
+    ),
     *(_Described(label, _figure(name), unit, text=_text_in(unit), measured=True) for name, label, unit in _FURTHER),
     _Described("bottleneck", lambda result: result.limited_by, measured=True),
     _Described("cause", _cause, measured=True),
@@ -674,7 +657,7 @@ def rows(results: Sequence[Result]) -> list[ResultRow]:
         *_differing(results),
         _Described("device cores", lambda result: result.device_cores or None).filled(results),
         *(
-            ResultRow(row.name, row.unit, tuple(map(_compared, row.comparisons)), _with_bound(number), measured=True)
+            ResultRow(row.name, row.unit, tuple(map(_compared, row.comparisons)), _with_bound, measured=True)
             for row in derived
         ),
         ResultRow("not compared", "", missing, str),

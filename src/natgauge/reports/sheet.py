@@ -45,8 +45,6 @@ _IN_TURNS: Final = (
     "machine's speed acts on both."
 )
 _NOT_KNOWN: Final = "brackets are the range of the repetitions"
-#: The row of the figures that are the answers.
-MEDIAN: Final = "median"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +143,7 @@ def _percent(shares: Sequence[float]) -> str:
 
 def printed(row: ResultRow, results: Sequence[Result], scale: float = 1.0) -> list[str]:
     """Return the cells of a row as text; medians have the bounds that doubts leave, times `scale`, and their marks."""
-    if row.label != MEDIAN:
+    if row.label != "median":
         return row.printed
     texts = []
     for text, result in zip(row.printed, results, strict=True):

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results as plain text: a verdict in words, the table of RFC 9693 section 6, and the form of Internet-Drafts.
 
-The table in the form of Internet-Drafts: plain text, at most 72 characters per line (RFC 7994 section 4.3). Columns
-that do not fit into one table follow in further tables, each with the row labels.
-
-Results as text: a verdict in words, and the table RFC 9693 section 6 gives as its example.
+A draft has at most 72 characters per line (RFC 7994 section 4.3). Columns that do not fit into one table follow in
+further tables, each with the row labels.
 """
 
 from __future__ import annotations
@@ -46,165 +44,14 @@ from natgauge.reports.sheet import Sheet, SheetRow, sheet
 from natgauge.statistics.summary import FigureSummary
 from natgauge.tables import aligned
 
-WIDTH: Final = 72
-#: Greatest width of labels and cells; longer texts are broken into several lines.
-_LABEL: Final = 24
-_CELL: Final = 20
-#: A last column with wider cells contains sentences, which get the rest of the line where there are no frames.
-_SENTENCE: Final = 2 * _CELL
-#: The text of a draft is indented; columns have gaps; narrower labels would be hard to read.
-_DRAFT_INDENT: Final = 3
-_APART: Final = 2
-_LEAST_LABEL: Final = 14
-#: A blank at which no line is broken.
-_JOINED: Final = "\N{NO-BREAK SPACE}"
-#: What the frame adds to each column: "| " and " ", and once the last "|".
-_FRAME: Final = 3
-
-
-def render_draft(shown: Sheet) -> str:
-    """Return framed tables of a sheet, each at most `WIDTH` characters wide."""
-    label = min(_LABEL, _label(shown))
-    parts = _parts(_widths(shown.lines), WIDTH - label - _FRAME - 1, _FRAME)
-    return _pieces(shown, parts, lambda first, last: _framed(shown.lines, first, last, label))
-
-
-def plain(shown: Sheet, width: int = WIDTH, indent: int = _DRAFT_INDENT) -> str:
-    """Return tables of a sheet without frames, so that more columns fit.
-
-    Args:
-        width: most characters of a line, at least 50.
-    """
-    natural = _widths(shown.lines, most=width)
-    widths = [min(_CELL, each) for each in natural]
-    label = _label(shown)
-    room = width - indent - sum(column + _APART for column in widths)
-    if room >= min(label, _LEAST_LABEL):
-        label = min(label, room)
-        parts = [(0, len(widths))]
-        if natural[-1] > _SENTENCE:
-            widths[-1] = min(natural[-1], widths[-1] + room - label)
-    else:
-        label = min(label, width // 3)
-        parts = _parts(widths, width - indent - label, _APART)
-    return _pieces(
-        shown, parts, lambda first, last: _unframed(shown.lines, slice(first, last), [label, *widths], indent), width
-    )
-
-
-def with_words(lines: Sequence[SheetRow], width: int) -> list[str]:
-    """Return a table without frames whose last column, of words, gets the rest of the line; none where it has no room.
-
-    Figures are broken before a parenthesis alone.
-    """
-    head, *rest = lines
-    joined = [head, *(replace(line, cells=(*map(_whole, line.cells[:-1]), *line.cells[-1:])) for line in rest)]
-    rows = [line.cells[:-1] for line in joined if line.cells]
-    widths = [max(len(part) for cell in cells for part in cell.split(" ")) for cells in zip(*rows, strict=True)]
-    label = max(len(line.heading) for line in lines if line.cells)
-    room = width - label - sum(widths) - _APART * (len(widths) + 1)
-    if room < _CELL:
-        return []
-    found = _unframed(joined, slice(None), [label, *widths, room], 0, left=(0, len(widths) + 1))
-    return [line.replace(_JOINED, " ") for line in found]
-
-
-def _whole(cell: str) -> str:
-    return " (".join(part.replace(" ", _JOINED) for part in cell.split(" ("))
-
-
-def _pieces(
-    shown: Sheet, parts: Sequence[tuple[int, int]], piece: Callable[[int, int], Iterator[str]], width: int = WIDTH
-) -> str:
-    """Return a table for each part, with its column numbers where there are several, then the sentences below."""
-    text: list[str] = []
-    for first, last in parts:
-        if len(parts) > 1:
-            columns = f"Column {first + 1}" if last == first + 1 else f"Columns {first + 1} to {last}"
-            text.append(f"{columns} of {shown.columns}:")
-        text += [*piece(first, last), ""]
-    for sentence in shown.below:
-        text += textwrap.wrap(sentence, width)
-    return "\n".join(text).rstrip("\n")
-
-
-def _unframed(
-    lines: Sequence[SheetRow], part: slice, widths: Sequence[int], indent: int, left: Collection[int] = ()
-) -> Iterator[str]:
-    label, *cells = widths
-    own = [label, *cells[part]]
-    left = left or {column for column, width in enumerate(own) if column == 0 or width > _CELL}
-    for line in lines:
-        if not line.cells:
-            yield ""
-            yield from textwrap.wrap(line.heading, sum(own) + _APART * len(own), initial_indent=" " * indent)
-            continue
-        heads = textwrap.wrap(line.heading, label, subsequent_indent=" ")
-        wrapped = [textwrap.wrap(cell, width) for cell, width in zip(line.cells[part], own[1:], strict=True)]
-        for texts in _padded([heads, *wrapped], own, left):
-            yield f"{'':{indent}}{(' ' * _APART).join(texts)}".rstrip()
-
-
-def _padded(cells: Sequence[Sequence[str]], widths: Sequence[int], left: Collection[int] = (0,)) -> Iterator[list[str]]:
-    """Yield the texts of each line of a row, padded to the widths; `left`: columns that are aligned to the left."""
-    for texts in zip_longest(*cells, fillvalue=""):
-        yield [
-            f"{text:{'<' if column in left else '>'}{width}}"
-            for column, (text, width) in enumerate(zip(texts, widths, strict=True))
-        ]
-
-
-def _label(shown: Sheet) -> int:
-    return max(len(line.heading) for line in shown.lines if line.cells)
-
-
-def _parts(widths: Sequence[int], room: int, apart: int) -> list[tuple[int, int]]:
-    """Return the first column and the one after the last of each table; `room` for columns next to the labels."""
-    parts, first, used = [], 0, 0
-    for column, width in enumerate(widths):
-        if column > first and used + width + apart > room:
-            parts.append((first, column))
-            first, used = column, 0
-        used += width + apart
-    return [*parts, (first, len(widths))]
-
-
-def _widths(lines: Sequence[SheetRow], most: int = _CELL) -> list[int]:
-    rows = [line.cells for line in lines if line.cells]
-    return [min(most, max(len(cells[column]) for cells in rows)) for column in range(len(rows[0]))]
-
-
-def _framed(lines: Sequence[SheetRow], first: int, last: int, label: int) -> Iterator[str]:
-    """The first row is the heading, as in RFC 9693 section 6."""
-    # A row that is empty for these columns is not empty for others; every table has all rows.
-    widths = [label, *_widths(lines)[first:last]]
-    yield _rule(widths, "=")
-    for at, line in enumerate(lines):
-        if line.cells:
-            yield from _broken((line.heading, *line.cells[first:last]), widths)
-        else:
-            yield from _broken((line.heading,), [sum(widths) + _FRAME * (len(widths) - 1)])
-        yield _rule(widths, "=" if at == 0 else "-")
-
-
-def _rule(widths: Sequence[int], stroke: str) -> str:
-    return "+" + "+".join(stroke * (width + 2) for width in widths) + "+"
-
-
-def _broken(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-    cells = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
-    return ("| " + " | ".join(texts) + " |" for texts in _padded(cells, widths))
-
-
 #: Reported parameters of each link.
 _OF_LINKS: Final = ("media", "link_speeds", "port_drivers", "flow_control")
 
 #: One load or step of a series.
 SeriesRow = Mapping[str, Cell]
 
+#: Indentation of a series, and of a sentence below its row.
 _INDENT: Final = "    "
-#: Indentation of a sentence below its row of a series.
-_BELOW: Final = "    "
 #: A cell with more characters is a sentence, not a word or a number.
 _LONGEST_WORDS: Final = 24
 #: The most rows of a series that are shown; the results folder has all.
@@ -224,8 +71,7 @@ def verdict(result: Result, *, brief: bool = False, width: int | None = None) ->
         width: most characters of a line of a series, as for `render`.
     """
     first, *lines = answer(result)
-    lines += doubt_lines([result], brief=brief)
-    lines += [_certainty(result), *_figures(result), *_place(result)] if brief else sentences(result)
+    lines += [*doubt_lines([result], brief=brief), *sentences(result, brief=brief)]
     lines += [f"Note: {note}." for note in notes_of(result, brief=brief)]
     return "\n".join([first, *(f"  {line}" for line in lines), *_series(result, width)])
 
@@ -268,21 +114,14 @@ def doubt_lines(results: Sequence[Result], *, brief: bool = False, grades: Colle
     return graded(every, having, called=called, brief=brief, grades=grades)
 
 
-def sentences(result: Result) -> list[str]:
-    """Return sentences on uncertainty, further figures, conditions, and outcomes of the trials."""
-    facts = [*_figures(result), *_memory(result), *_place(result)]
+def sentences(result: Result, *, brief: bool = False) -> list[str]:
+    """Return sentences on uncertainty, further figures, and conditions; unless `brief` also on memory and trials."""
+    figures = [_certainty(result), *_latency(result), *_deletions(result)]
+    place = [_conditions(result), *_link(result)]
+    if brief:
+        return figures + place
     trials = ", ".join(f"{count} {name}" for name, count in result.trials.items() if count)
-    return [_certainty(result), *facts, f"Trials: {trials or 'none'}."]
-
-
-def _figures(result: Result) -> Iterator[str]:
-    yield from _latency(result)
-    yield from _deletions(result)
-
-
-def _place(result: Result) -> Iterator[str]:
-    yield _conditions(result)
-    yield from _link(result)
+    return [*figures, *_memory(result), *place, f"Trials: {trials or 'none'}."]
 
 
 def notes_of(result: Result, *, brief: bool = False) -> list[str]:
@@ -328,7 +167,7 @@ def _with_sentences(rows: Sequence[Sequence[str]], width: int | None) -> list[st
         found.append(line)
         for column in sorted(said):
             if row[column] not in ("", "-"):
-                found += textwrap.wrap(row[column], width, initial_indent=_BELOW, subsequent_indent=_BELOW)
+                found += textwrap.wrap(row[column], width, initial_indent=_INDENT, subsequent_indent=_INDENT)
     return found
 
 
@@ -496,13 +335,7 @@ def _each(result: Result, name: str) -> list[JsonValue]:
 def table(results: Sequence[Result], width: int | None = None) -> str:
     """Return a column per result, with the rows of RFC 9693 section 6; rows without any value are left out.
 
-    Doubts, and reasons why results are not compared, are below the table.
-
-    Args:
-        width: most characters of a line of the table, as for `render`.
-
-    Raises:
-        UsageError: there are no results.
+    Doubts, and reasons why results are not compared, are below the table; `width` is as for `render`.
     """
     return render(sheet(results), width)
 
@@ -514,7 +347,7 @@ def render(shown: Sheet, width: int | None = None) -> str:
         width: most characters of a line of the table: a table that is wider is turned, so that its columns are its
             rows; if that is too wide, too, its columns are in several tables, and long words are broken. None = any.
     """
-    if shown.ends_in_words and width is not None and (lines := with_words(shown.lines, width)):
+    if shown.ends_in_words and width is not None and (lines := _with_words(shown.lines, width)):
         below = ["\n".join(textwrap.wrap(sentence, width)) for sentence in shown.below]
         return "\n".join([*lines, *([""] if below else []), *below])
     tables = [_in_full(shown.lines)]
@@ -550,3 +383,155 @@ def _in_full(rows: Sequence[SheetRow]) -> list[str]:
 
 def _widest(lines: Sequence[str]) -> int:
     return max(len(line) for text in lines for line in text.split("\n"))
+
+
+# Tables of a width: those of Internet-Drafts, and those without frames.
+
+_WIDTH: Final = 72
+#: Greatest width of labels and cells; longer texts are broken into several lines.
+_LABEL: Final = 24
+_CELL: Final = 20
+#: A last column with wider cells contains sentences, which get the rest of the line where there are no frames.
+_SENTENCE: Final = 2 * _CELL
+#: The text of a draft is indented; columns have gaps; narrower labels would be hard to read.
+_DRAFT_INDENT: Final = 3
+_APART: Final = 2
+_LEAST_LABEL: Final = 14
+#: A blank at which no line is broken.
+_JOINED: Final = "\N{NO-BREAK SPACE}"
+#: What the frame adds to each column: "| " and " ", and once the last "|".
+_FRAME: Final = 3
+
+
+def render_draft(shown: Sheet) -> str:
+    """Return framed tables of a sheet, each at most `_WIDTH` characters wide."""
+    label = min(_LABEL, _label(shown.lines))
+    parts = _parts(_widths(shown.lines), _WIDTH - label - _FRAME - 1, _FRAME)
+    return _pieces(shown, parts, lambda first, last: _framed(shown.lines, first, last, label))
+
+
+def plain(shown: Sheet, width: int = _WIDTH, indent: int = _DRAFT_INDENT) -> str:
+    """Return tables of a sheet without frames, so that more columns fit.
+
+    Args:
+        width: most characters of a line, at least 50.
+    """
+    natural = _widths(shown.lines, most=width)
+    widths = [min(_CELL, each) for each in natural]
+    label = _label(shown.lines)
+    room = width - indent - sum(column + _APART for column in widths)
+    if room >= min(label, _LEAST_LABEL):
+        label = min(label, room)
+        parts = [(0, len(widths))]
+        if natural[-1] > _SENTENCE:
+            widths[-1] = min(natural[-1], widths[-1] + room - label)
+    else:
+        label = min(label, width // 3)
+        parts = _parts(widths, width - indent - label, _APART)
+    return _pieces(
+        shown, parts, lambda first, last: _unframed(shown.lines, slice(first, last), [label, *widths], indent), width
+    )
+
+
+def _with_words(lines: Sequence[SheetRow], width: int) -> list[str]:
+    """Return a table without frames whose last column, of words, gets the rest of the line; none where it has no room.
+
+    Figures are broken before a parenthesis alone.
+    """
+    head, *rest = lines
+    joined = [head, *(replace(line, cells=(*map(_whole, line.cells[:-1]), *line.cells[-1:])) for line in rest)]
+    rows = [line.cells[:-1] for line in joined if line.cells]
+    widths = [max(len(part) for cell in cells for part in cell.split(" ")) for cells in zip(*rows, strict=True)]
+    label = _label(lines)
+    room = width - label - sum(widths) - _APART * (len(widths) + 1)
+    if room < _CELL:
+        return []
+    found = _unframed(joined, slice(None), [label, *widths, room], 0, left=(0, len(widths) + 1))
+    return [line.replace(_JOINED, " ") for line in found]
+
+
+def _whole(cell: str) -> str:
+    return " (".join(part.replace(" ", _JOINED) for part in cell.split(" ("))
+
+
+def _pieces(
+    shown: Sheet, parts: Sequence[tuple[int, int]], piece: Callable[[int, int], Iterator[str]], width: int = _WIDTH
+) -> str:
+    """Return a table for each part, with its column numbers where there are several, then the sentences below."""
+    text: list[str] = []
+    for first, last in parts:
+        if len(parts) > 1:
+            columns = f"Column {first + 1}" if last == first + 1 else f"Columns {first + 1} to {last}"
+            text.append(f"{columns} of {shown.columns}:")
+        text += [*piece(first, last), ""]
+    for sentence in shown.below:
+        text += textwrap.wrap(sentence, width)
+    return "\n".join(text).rstrip("\n")
+
+
+def _unframed(
+    lines: Sequence[SheetRow], part: slice, widths: Sequence[int], indent: int, left: Collection[int] = ()
+) -> Iterator[str]:
+    label, *cells = widths
+    own = [label, *cells[part]]
+    left = left or {column for column, width in enumerate(own) if column == 0 or width > _CELL}
+    for line in lines:
+        if not line.cells:
+            yield ""
+            yield from textwrap.wrap(line.heading, sum(own) + _APART * len(own), initial_indent=" " * indent)
+            continue
+        heads = textwrap.wrap(line.heading, label, subsequent_indent=" ")
+        wrapped = [textwrap.wrap(cell, width) for cell, width in zip(line.cells[part], own[1:], strict=True)]
+        for texts in _padded([heads, *wrapped], own, left):
+            yield f"{'':{indent}}{(' ' * _APART).join(texts)}".rstrip()
+
+
+def _padded(cells: Sequence[Sequence[str]], widths: Sequence[int], left: Collection[int] = (0,)) -> Iterator[list[str]]:
+    """Yield the texts of each line of a row, padded to the widths; `left`: columns that are aligned to the left."""
+    for texts in zip_longest(*cells, fillvalue=""):
+        yield [
+            f"{text:{'<' if column in left else '>'}{width}}"
+            for column, (text, width) in enumerate(zip(texts, widths, strict=True))
+        ]
+
+
+def _label(lines: Sequence[SheetRow]) -> int:
+    return max(len(line.heading) for line in lines if line.cells)
+
+
+def _parts(widths: Sequence[int], room: int, apart: int) -> list[tuple[int, int]]:
+    """Return the first column and the one after the last of each table; `room` for columns next to the labels."""
+    parts, first, used = [], 0, 0
+    for column, width in enumerate(widths):
+        if column > first and used + width + apart > room:
+            parts.append((first, column))
+            first, used = column, 0
+        used += width + apart
+    return [*parts, (first, len(widths))]
+
+
+def _widths(lines: Sequence[SheetRow], most: int = _CELL) -> list[int]:
+    rows = [line.cells for line in lines if line.cells]
+    return [min(most, max(len(cells[column]) for cells in rows)) for column in range(len(rows[0]))]
+
+
+def _framed(lines: Sequence[SheetRow], first: int, last: int, label: int) -> Iterator[str]:
+    """The first row is the heading, as in RFC 9693 section 6."""
+    # A row that is empty for these columns is not empty for others; every table has all rows.
+    widths = [label, *_widths(lines)[first:last]]
+    yield _rule(widths, "=")
+    for at, line in enumerate(lines):
+        if line.cells:
+            yield from _broken((line.heading, *line.cells[first:last]), widths)
+        else:
+            yield from _broken((line.heading,), [sum(widths) + _FRAME * (len(widths) - 1)])
+        yield _rule(widths, "=" if at == 0 else "-")
+
+
+def _rule(widths: Sequence[int], stroke: str) -> str:
+    return "+" + "+".join(stroke * (width + 2) for width in widths) + "+"
+
+
+def _broken(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    cells = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
+    return ("| " + " | ".join(texts) + " |" for texts in _padded(cells, widths))

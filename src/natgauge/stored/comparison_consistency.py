@@ -101,7 +101,7 @@ def refuse_contradictions(record: ComparisonRecord, folder: Path) -> None:
     where, rounds, plan = folder / COMPARISON, folder / ROUNDS, folder / PLAN
     for estimate in (*record.estimates, *record.control):
         _check_width(estimate, where)
-    check_verdicts(record, where)
+    _check_verdicts(record, where)
     for gateway in record.gateways:
         check_values(gateway.parameters, None, where)
     if is_there(folder / TRIALS):
@@ -262,7 +262,7 @@ def _ends(found: MedianEstimate | None) -> tuple[float | None, float | None]:
     return (None, None) if found is None else (finite(found.lower), finite(found.upper))
 
 
-def check_verdicts(record: ComparisonRecord, where: Path) -> None:
+def _check_verdicts(record: ComparisonRecord, where: Path) -> None:
     """Check the verdicts of a comparison by its ratios, and its answers by its verdicts."""
     open_controls = {control.quantity for control in record.control if says_nothing(control)}
     for estimate in (*record.estimates, *record.control):

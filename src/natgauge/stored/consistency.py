@@ -1,24 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether folders of measurements and audits agree with themselves, and with what the inputs accept.
 
-Two values of one fact that differ: the comparison of values, and the error that names both.
-
-Whether the parameters of a record can be those of its metric: known names, and values that the inputs accept. An edit
-that changes all files of a folder alike leaves no two values that differ. It still has to name a metric that exists, in
-that metric's unit, with settings and figures that this metric has, and with values that a user could choose.
-
-Whether the trials of a results folder agree with themselves and with its record. Three facts limit what a record can
-count. A folder may have more trials than the record: those of a measurement that came first, and of repetitions that
-were left out. A procedure may take a trial for INVALID that passed or failed by itself, such as one whose timed frames
-met a stall. And a procedure that measures loss tolerates a loss in phase 1 that every rate has, so that it may take
-such a failed trial for passed.
-
-Whether the folder of an audit agrees with itself: each verdict's sentences are of frames in its capture.
-
-Whether a results folder agrees with itself: what its summary says follows from what it says elsewhere. A summary can be
-edited, damaged, or copied from another folder. All that follows from its repetitions is made again, as
+A summary can be edited, damaged, or copied from another folder. All that follows from its repetitions is made again, as
 `measurements.making` does it. The repetitions are compared with their own file, the parameters with the plan, and the
-number of trials with their file. Its doubts are found again with the same rules (`doubts`).
+trials with their file. Its doubts are found again with the same rules (`doubts`). An edit that changes all files alike
+leaves no two values that differ. It still has to name a metric that exists, in that metric's unit, with settings and
+figures that this metric has, and with values that a user could choose.
+
+Of an audit each verdict's sentences are of frames in its capture.
 """
 
 from __future__ import annotations
@@ -29,7 +18,7 @@ import json
 import math
 import struct
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -71,16 +60,27 @@ from natgauge.words import Verdict
 
 #: Versions of Python and of libm may round the last digit differently.
 _ROUNDING: Final = 1e-9
+_REMEDY: Final = "the folder was edited or damaged; leave it out, or measure again"
+
+
+def refuse_contradictions(result: Result, folder: Path) -> None:
+    """Refuse a result that its own folder contradicts; files that are missing contradict nothing."""
+    summary = folder / SUMMARY
+    _check_metric(result, summary)
+    check_values(result.parameters, result.metric, summary)
+    lines = _repetitions(result, folder)
+    _check_derived(result, summary, [_sample(line) for line in lines])
+    _check_disturbed(result, summary, [line.get("disturbed") for line in lines])
+    _check_plan(result, folder)
+    _check_counts(result.trials, result.metric, folder)
+    _check_doubts(result, folder)
 
 
 class ContradictionError(UsageError):
     """A results folder says two things about one fact."""
 
     def __init__(self, where: Path, field: str, said: object, other: str, value: object) -> None:
-        super().__init__(
-            f"results: {where}: {field} is {_shown(said)}, but {other} {_shown(value)}: the folder was edited or "
-            "damaged; leave it out, or measure again"
-        )
+        super().__init__(f"results: {where}: {field} is {_shown(said)}, but {other} {_shown(value)}: {_REMEDY}")
 
 
 def expect(field: str, said: Any, expected: Any, source: str, where: Path) -> None:
@@ -123,10 +123,9 @@ def _shown(value: object) -> str:
 
 #: A setting of all procedures (`TrialSettings.far_side`), which only one lets the user choose.
 _OF_ALL_METRICS: Final = frozenset({"far_side"})
-_REMEDY: Final = "the folder was edited or damaged; leave it out, or measure again"
 
 
-def check_metric(result: Result, where: Path) -> None:
+def _check_metric(result: Result, where: Path) -> None:
     """Check that unit, settings and figures of a result are those of its metric."""
     procedure = procedures.procedures().get(result.metric)
     if procedure is None:
@@ -177,16 +176,21 @@ def _inputs(lab_kind: JsonValue, metric: str | None) -> Iterator[Input]:
     if kind is not None:
         yield from inputs_of(kind.options, "place")
     known = procedures.procedures().get(metric or "")
-    own: Iterable[Input] = () if known is None else known.inputs()
-    yield from own
+    yield from () if known is None else known.inputs()
 
 
 #: Float arithmetic of a share of frames, as the verdict computes it.
 _LEAST_FRAME: Final = 1e-6
 
 
-def check_counts(counted: Mapping[Verdict, int], metric: str, folder: Path) -> None:
-    """Check a measurement's trials, and the numbers of them by verdict; a missing file contradicts nothing."""
+def _check_counts(counted: Mapping[Verdict, int], metric: str, folder: Path) -> None:
+    """Check a measurement's trials, and the numbers of them by verdict; a missing file contradicts nothing.
+
+    A folder may have more trials than the record: those of a measurement that came first, and of repetitions that were
+    left out. A procedure may take a trial for INVALID that passed or failed by itself, such as one whose timed frames
+    met a stall. And a procedure that measures loss tolerates a loss in phase 1 that every rate has, so that it may take
+    such a failed trial for passed.
+    """
     path, where, total = folder / TRIALS, folder / SUMMARY, sum(counted.values())
     if not file_access.is_there(path):
         return
@@ -347,19 +351,6 @@ _PLANNED: Final = ("traffic", "place", "device")
 _Sample: TypeAlias = Mapping[str, tuple[float, ...]]
 
 
-def refuse_contradictions(result: Result, folder: Path) -> None:
-    """Refuse a result that its own folder contradicts; files that are missing contradict nothing."""
-    summary = folder / SUMMARY
-    check_metric(result, summary)
-    check_values(result.parameters, result.metric, summary)
-    lines = _repetitions(result, folder)
-    _check_derived(result, summary, [_sample(line) for line in lines])
-    _check_disturbed(result, summary, [line.get("disturbed") for line in lines])
-    _check_plan(result, folder)
-    check_counts(result.trials, result.metric, folder)
-    check_doubts(result, folder)
-
-
 def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:
     """Lines of the repetitions, compared with those of the summary; none where the folder lacks the file."""
     path, summary = folder / MEASUREMENTS, folder / SUMMARY
@@ -474,7 +465,7 @@ def _check_plan(result: Result, folder: Path) -> None:
 NOT_STORED: Final[Mapping[str, str]] = {word: doubt.not_stored for word, doubt in doubts().items() if doubt.not_stored}
 
 
-def check_doubts(result: Result, folder: Path) -> None:
+def _check_doubts(result: Result, folder: Path) -> None:
     """Check that a result has every doubt that follows from its figures, notes and parameters.
 
     A folder without the file of its repetitions is no complete one, and contradicts nothing.

@@ -1,12 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find stored results in folders, and tell versions of a recipe apart.
-
-Versions of a recipe told apart: gateways of one name whose recipes differ get a second name. It is the name of the
-user's that tells them apart, of a folder such as `base` and `change`, or else the digest. The name is the key by which
-all views group records, so that two versions of a recipe are two gateways for them.
-
-Find stored results: in a results folder, or in a folder that contains several, such as a campaign's.
-"""
+"""Find stored results in a results folder, or in one that contains several, and tell versions of a recipe apart."""
 
 from __future__ import annotations
 
@@ -20,9 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from natgauge import file_access
 from natgauge.errors import UsageError
-from natgauge.file_access import is_there
+from natgauge.file_access import DOCUMENT, is_there, read_text
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.records.measurement import Result
@@ -41,141 +33,8 @@ from natgauge.records.store import (
     result_name,
 )
 from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
+from natgauge.reports.grouping import grouped
 from natgauge.stored import comparison_consistency, consistency
-from natgauge.stored.consistency import refuse_contradictions
-
-#: Of a recipe whose digest is not known.
-_UNKNOWN: Final = "unknown recipe"
-#: Digits of a digest at first; more where two versions begin alike.
-_DIGITS: Final = 6
-#: Beginning of the names that natgauge gives to results folders.
-_STAMPED: Final = re.compile(r"\d{4}-\d\d-\d\d-\d{6}")
-#: Folders' names that every form has room for.
-_SHOWN: Final = re.compile(r"[\w.+-]{1,32}")
-
-#: Names by which the user may know a version, the best first; empty = there is none.
-_Known = tuple[str, ...]
-
-
-def results_apart(every: Sequence[Stored]) -> tuple[Stored, ...]:
-    """Return results with names of their gateways that no other recipe among them has."""
-    named = _names(
-        [
-            (each.result.gateway, each.result.parameters.device.get("recipe_digest"), _of_user(each.folder))
-            for each in every
-        ]
-    )
-    return tuple(_renamed(*each) for each in zip(every, named, strict=True))
-
-
-def audits_apart(every: Sequence[StoredAudit], given: Sequence[str] = ()) -> tuple[StoredAudit, ...]:
-    """Return audits with names of their gateways that no other recipe among them has.
-
-    `given`: what the user called each; empty = nothing.
-    """
-    words = given or [""] * len(every)
-    named = _names(
-        [
-            (each.record.gateway, _of_folder(each), (word, *_of_user(each.folder)))
-            for each, word in zip(every, words, strict=True)
-        ]
-    )
-    return tuple(
-        replace(each, record=each.record.model_copy(update={"gateway": name}))
-        for each, name in zip(every, named, strict=True)
-    )
-
-
-def comparisons_apart(every: Sequence[StoredComparison]) -> tuple[StoredComparison, ...]:
-    """Return comparisons with labels of their gateways that no other recipe among them has.
-
-    A label is the path that the user gave, which may lead to another version in another comparison.
-    """
-    gateways = [(gateway, _of_user(each.folder)) for each in every for gateway in _own(each.record)]
-    names = iter(
-        _names([(gateway.label, gateway.parameters.device.get("recipe_digest"), known) for gateway, known in gateways])
-    )
-    return tuple(replace(each, record=_labelled(each.record, names)) for each in every)
-
-
-def _own(record: ComparisonRecord) -> tuple[GatewayRecord, ...]:
-    """The gateways without the A/A control, whose label begins with that of the baseline."""
-    return record.baseline, *record.compared
-
-
-def _labelled(record: ComparisonRecord, names: Iterator[str]) -> ComparisonRecord:
-    """The record with the next names as the labels of its gateways."""
-    labels = {gateway.label: next(names) for gateway in _own(record)}
-    if all(old == new for old, new in labels.items()):
-        return record
-    every = "|".join(map(re.escape, sorted(labels, key=len, reverse=True)))
-    old = re.compile(rf"(?<![\w./-])(?:{every})(?![\w/-])")
-
-    def named(text: str) -> str:
-        return old.sub(lambda label: labels[label[0]], text)
-
-    def renamed(estimate: RatioEstimate) -> RatioEstimate:
-        limits = tuple(limit.model_copy(update={"gateway": named(limit.gateway)}) for limit in estimate.limits)
-        words = {"gateway": named(estimate.gateway), "text": named(estimate.text), "limits": limits}
-        return estimate.model_copy(update=words)
-
-    parts = {
-        "gateways": tuple(each.model_copy(update={"label": named(each.label)}) for each in record.gateways),
-        "estimates": tuple(map(renamed, record.estimates)),
-        "control": tuple(map(renamed, record.control)),
-        "notes": tuple(replace(note, text=named(note.text)) for note in record.notes),
-    }
-    return record.model_copy(update=parts)
-
-
-def _of_folder(audit: StoredAudit) -> object:
-    path = audit.folder / RECIPE
-    return read_document(path, RECIPE_SCHEMA).get("sha256") if is_there(path) else None
-
-
-def _renamed(stored: Stored, name: str) -> Stored:
-    if name == stored.result.gateway:
-        return stored
-    parameters = stored.result.parameters
-    device = {**parameters.device, "gateway": name}
-    renamed = stored.result.model_copy(update={"parameters": parameters.model_copy(update={"device": device})})
-    return replace(stored, result=renamed, recipe_name=stored.result.gateway)
-
-
-def _of_user(folder: Path) -> _Known:
-    """Return names that the user gave: of the folder that results are in, and of a results folder itself."""
-    own = folder.absolute()
-    above = own.parent.parent if own.parent.name == CAMPAIGN_RESULTS else own.parent
-    is_renamed = not (_STAMPED.match(own.name) or is_there(own.parent.parent / CAMPAIGN))
-    names = (above.name, own.name if is_renamed else "")
-    return tuple(name if _SHOWN.fullmatch(name) else "" for name in names)
-
-
-def _names(recipes: Sequence[tuple[str, object, _Known]]) -> list[str]:
-    """Return a name for each recipe, from its own, its digest and the user's; None as a digest = it is not known."""
-    versions: dict[str, dict[str, set[_Known]]] = {}
-    digests = [(name, str(digest or _UNKNOWN)) for name, digest, _ in recipes]
-    for (name, digest), (_, _, known) in zip(digests, recipes, strict=True):
-        versions.setdefault(name, {}).setdefault(digest, set()).add(known)
-    shown = {name: _shown(own) for name, own in versions.items()}
-    return [name if len(versions[name]) == 1 else f"{name} ({shown[name][digest]})" for name, digest in digests]
-
-
-def _shown(versions: Mapping[str, Collection[_Known]]) -> dict[str, str]:
-    """Return what tells versions apart, by their digests: the user's name if each has one of its own, or the digest."""
-    for names in zip(*(zip(*known, strict=True) for known in versions.values()), strict=True):
-        own = {digest: set(each) for digest, each in zip(versions, names, strict=True)}
-        if all(len(each) == 1 for each in own.values()) and len(set().union(*own.values()) - {""}) == len(own):
-            return {digest: each.pop() for digest, each in own.items()}
-    number = _digits(versions)
-    return {digest: digest if digest == _UNKNOWN else digest[:number] for digest in versions}
-
-
-def _digits(versions: Collection[str]) -> int | None:
-    """Return the number of first digits that tell versions apart; None = all."""
-    tried = range(_DIGITS, max(map(len, versions)))
-    return next((number for number in tried if len({each[:number] for each in versions}) == len(versions)), None)
-
 
 _Outcome = Stored | StoredComparison | StoredAudit
 #: Files of which a results folder has one when it has ended.
@@ -199,18 +58,18 @@ def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = F
         UsageError: a folder holds no result, cannot be read, or a summary is damaged or of another schema.
     """
     every, unended, campaigns = list[_Outcome](), list[Path](), list[Path]()
-    once = _Once()
+    seen: set[str] = set()
     for folder in folders:
         with _readable(folder):
             below = list(_below(folder))
-            own = [each for each in (folder, *_children(folder)) if file_access.is_there(each / CAMPAIGN)]
-            if not (below or _is_results_folder(folder) or file_access.is_there(folder / CAMPAIGN)):
+            own = [each for each in (folder, *_children(folder)) if is_there(each / CAMPAIGN)]
+            if not (below or _is_results_folder(folder) or is_there(folder / CAMPAIGN)):
                 # One level above: in it are folders that the user named, such as audits/base.
                 for each in _level_below(folder):
                     # The user did not name it, and it may be somebody else's.
                     with suppress(PermissionError):
                         below += _held(each)
-                        own += [each] if file_access.is_there(each / CAMPAIGN) else []
+                        own += [each] if is_there(each / CAMPAIGN) else []
             if failed and not below and _is_results_folder(folder):
                 below = [folder]
             ended = [each for each in below if _has_ended(each)]
@@ -219,15 +78,15 @@ def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = F
                 f"report: {folder} holds no result: none of its {len(below)} measurements has ended; wait for one, or "
                 "name another folder"
             )
-        every += [_read(each) for each in once.of(ended or ([] if below or (own and failed) else [folder]))]
-        unended += once.of(each for each in below if each not in ended)
-        campaigns += once.of(own)
+        every += [_read(each) for each in _once(ended or ([] if below or (own and failed) else [folder]), seen)]
+        unended += _once((each for each in below if each not in ended), seen)
+        campaigns += _once(own, seen)
     kept, copies, copied = _without_copies(every, campaigns)
     comparisons = tuple(outcome for outcome in kept if isinstance(outcome, StoredComparison))
     return StoredResults(
-        results_apart([outcome for outcome in kept if isinstance(outcome, Stored)]),
+        _results_apart([outcome for outcome in kept if isinstance(outcome, Stored)]),
         tuple(folder for folder in unended if not any(map(folder.is_relative_to, copied))),
-        comparisons if as_labelled else comparisons_apart(comparisons),
+        comparisons if as_labelled else _comparisons_apart(comparisons),
         tuple(campaign for campaign in campaigns if campaign not in copied),
         audits_apart([outcome for outcome in kept if isinstance(outcome, StoredAudit)]),
         copies,
@@ -242,9 +101,7 @@ def _without_copies(
     Of copies of a measurement that went on, the one with the most repetitions is kept. A campaign is a copy where
     others have all of its repetitions.
     """
-    alike: dict[str, list[_Outcome]] = {}
-    for each in every:
-        alike.setdefault(_identity(each), []).append(each)
+    alike = grouped((_identity(each), each) for each in every)
     copied: list[Path] = []
 
     def is_copied(outcome: _Outcome) -> bool:
@@ -287,19 +144,14 @@ def _identity(outcome: _Outcome) -> str:
     return str(outcome.folder) if record.results is None else json.dumps(record.document(), sort_keys=True)
 
 
-class _Once:
-    """Folders that were not seen before, under whatever name."""
-
-    def __init__(self) -> None:
-        self._seen: set[str] = set()
-
-    def of(self, folders: Iterable[Path]) -> list[Path]:
-        new = []
-        for folder in folders:
-            if (place := os.path.realpath(folder)) not in self._seen:
-                self._seen.add(place)
-                new.append(folder)
-        return new
+def _once(folders: Iterable[Path], seen: set[str]) -> list[Path]:
+    """Return the folders that were not seen before, under whatever name."""
+    new = []
+    for folder in folders:
+        if (place := os.path.realpath(folder)) not in seen:
+            seen.add(place)
+            new.append(folder)
+    return new
 
 
 def refuse_same(first: StoredResults, second: StoredResults) -> None:
@@ -324,7 +176,7 @@ def refuse_edited(folder: Path) -> None:
 
 
 def _has_ended(folder: Path) -> bool:
-    return any(file_access.is_there(folder / name) for name in _OUTCOMES)
+    return any(is_there(folder / name) for name in _OUTCOMES)
 
 
 def _children(folder: Path) -> list[Path]:
@@ -333,12 +185,12 @@ def _children(folder: Path) -> list[Path]:
 
 def _read(folder: Path) -> _Outcome:
     with _readable(folder):
-        if file_access.is_there(folder / COMPARISON):
+        if is_there(folder / COMPARISON):
             comparison = read_record(folder / COMPARISON, ComparisonRecord)
             with _finite(folder / COMPARISON):
                 comparison_consistency.refuse_contradictions(comparison, folder)
             return StoredComparison(folder, comparison)
-        if file_access.is_there(folder / AUDIT):
+        if is_there(folder / AUDIT):
             audit = read_record(folder / AUDIT, AuditRecord)
             consistency.refuse_contradictions_of_audit(audit, folder)
             return StoredAudit(folder, audit)
@@ -353,12 +205,12 @@ def read_summary(folder: Path) -> Result:
     """
     path = folder / SUMMARY
     with _readable(folder):
-        is_summary = file_access.is_there(path)
+        is_summary = is_there(path)
     if not is_summary:
         raise UsageError(f"report: {folder} holds no result: {_missing(folder)}; name the folder of a measurement")
     result = read_record(path, Result)
     with _finite(path):
-        refuse_contradictions(result, folder)
+        consistency.refuse_contradictions(result, folder)
     return result
 
 
@@ -400,7 +252,7 @@ def _as_planned(campaign: Path) -> list[Path]:
     place: dict[str, int] = {}
     # The plan may be missing where results were copied; the order is all that depends on it.
     with suppress(UsageError, ValueError, LookupError, TypeError, RecursionError):
-        cells = json.loads(file_access.read_text(campaign / CAMPAIGN, file_access.DOCUMENT))["cells"]
+        cells = json.loads(read_text(campaign / CAMPAIGN, DOCUMENT))["cells"]
         names = [
             result_name(cell["name"], measurement["name"]) for cell in cells for measurement in cell["measurements"]
         ]
@@ -418,11 +270,11 @@ def _age(folder: Path) -> int:
     """
     if not folder.name.startswith(MAKING):
         return 1
-    return 0 if file_access.is_there(folder / SUMMARY) else 2
+    return 0 if is_there(folder / SUMMARY) else 2
 
 
 def _is_results_folder(folder: Path) -> bool:
-    return any(file_access.is_there(folder / name) for name in (*_OUTCOMES, PLAN, FAILURE))
+    return any(is_there(folder / name) for name in (*_OUTCOMES, PLAN, FAILURE))
 
 
 @contextmanager
@@ -449,3 +301,136 @@ def _missing(folder: Path) -> str:
     if (folder / FAILURE).exists():
         return f"its measurement failed (natgauge explain {shlex.quote(str(folder))}; report --html has a page of it)"
     return f"it has no {SUMMARY}"
+
+
+# Gateways of one name whose recipes differ get a second name. It is the name of the user's that tells them apart, of a
+# folder such as `base` and `change`, or else the digest. The name is the key by which all views group records, so that
+# two versions of a recipe are two gateways for them.
+
+#: Of a recipe whose digest is not known.
+_UNKNOWN: Final = "unknown recipe"
+#: Digits of a digest at first; more where two versions begin alike.
+_DIGITS: Final = 6
+#: Beginning of the names that natgauge gives to results folders.
+_STAMPED: Final = re.compile(r"\d{4}-\d\d-\d\d-\d{6}")
+#: Folders' names that every form has room for.
+_SHOWN: Final = re.compile(r"[\w.+-]{1,32}")
+
+#: Names by which the user may know a version, the best first; empty = there is none.
+_Known = tuple[str, ...]
+
+
+def _results_apart(every: Sequence[Stored]) -> tuple[Stored, ...]:
+    """Return results with names of their gateways that no other recipe among them has."""
+    named = _names(
+        [
+            (each.result.gateway, each.result.parameters.device.get("recipe_digest"), _of_user(each.folder))
+            for each in every
+        ]
+    )
+    return tuple(_renamed(*each) for each in zip(every, named, strict=True))
+
+
+def audits_apart(every: Sequence[StoredAudit], given: Sequence[str] = ()) -> tuple[StoredAudit, ...]:
+    """Return audits with names of their gateways that no other recipe among them has.
+
+    `given`: what the user called each; empty = nothing.
+    """
+    words = given or [""] * len(every)
+    named = _names(
+        [
+            (each.record.gateway, _digest_of(each), (word, *_of_user(each.folder)))
+            for each, word in zip(every, words, strict=True)
+        ]
+    )
+    return tuple(
+        replace(each, record=each.record.model_copy(update={"gateway": name}))
+        for each, name in zip(every, named, strict=True)
+    )
+
+
+def _comparisons_apart(every: Sequence[StoredComparison]) -> tuple[StoredComparison, ...]:
+    """Return comparisons with labels of their gateways that no other recipe among them has.
+
+    A label is the path that the user gave, which may lead to another version in another comparison.
+    """
+    gateways = [(gateway, _of_user(each.folder)) for each in every for gateway in _own(each.record)]
+    names = iter(
+        _names([(gateway.label, gateway.parameters.device.get("recipe_digest"), known) for gateway, known in gateways])
+    )
+    return tuple(replace(each, record=_labelled(each.record, names)) for each in every)
+
+
+def _own(record: ComparisonRecord) -> tuple[GatewayRecord, ...]:
+    """The gateways without the A/A control, whose label begins with that of the baseline."""
+    return record.baseline, *record.compared
+
+
+def _labelled(record: ComparisonRecord, names: Iterator[str]) -> ComparisonRecord:
+    """The record with the next names as the labels of its gateways."""
+    labels = {gateway.label: next(names) for gateway in _own(record)}
+    if all(old == new for old, new in labels.items()):
+        return record
+    every = "|".join(map(re.escape, sorted(labels, key=len, reverse=True)))
+    old = re.compile(rf"(?<![\w./-])(?:{every})(?![\w/-])")
+
+    def named(text: str) -> str:
+        return old.sub(lambda label: labels[label[0]], text)
+
+    def renamed(estimate: RatioEstimate) -> RatioEstimate:
+        limits = tuple(limit.model_copy(update={"gateway": named(limit.gateway)}) for limit in estimate.limits)
+        words = {"gateway": named(estimate.gateway), "text": named(estimate.text), "limits": limits}
+        return estimate.model_copy(update=words)
+
+    parts = {
+        "gateways": tuple(each.model_copy(update={"label": named(each.label)}) for each in record.gateways),
+        "estimates": tuple(map(renamed, record.estimates)),
+        "control": tuple(map(renamed, record.control)),
+        "notes": tuple(replace(note, text=named(note.text)) for note in record.notes),
+    }
+    return record.model_copy(update=parts)
+
+
+def _digest_of(audit: StoredAudit) -> object:
+    path = audit.folder / RECIPE
+    return read_document(path, RECIPE_SCHEMA).get("sha256") if is_there(path) else None
+
+
+def _renamed(stored: Stored, name: str) -> Stored:
+    if name == stored.result.gateway:
+        return stored
+    parameters = stored.result.parameters
+    device = {**parameters.device, "gateway": name}
+    renamed = stored.result.model_copy(update={"parameters": parameters.model_copy(update={"device": device})})
+    return replace(stored, result=renamed, recipe_name=stored.result.gateway)
+
+
+def _of_user(folder: Path) -> _Known:
+    """Return names that the user gave: of the folder that results are in, and of a results folder itself."""
+    own = folder.absolute()
+    above = own.parent.parent if own.parent.name == CAMPAIGN_RESULTS else own.parent
+    is_renamed = not (_STAMPED.match(own.name) or is_there(own.parent.parent / CAMPAIGN))
+    names = (above.name, own.name if is_renamed else "")
+    return tuple(name if _SHOWN.fullmatch(name) else "" for name in names)
+
+
+def _names(recipes: Sequence[tuple[str, object, _Known]]) -> list[str]:
+    """Return a name for each recipe, from its own, its digest and the user's; None as a digest = it is not known."""
+    versions: dict[str, dict[str, set[_Known]]] = {}
+    digests = [(name, str(digest or _UNKNOWN)) for name, digest, _ in recipes]
+    for (name, digest), (_, _, known) in zip(digests, recipes, strict=True):
+        versions.setdefault(name, {}).setdefault(digest, set()).add(known)
+    shown = {name: _shown(own) for name, own in versions.items()}
+    return [name if len(versions[name]) == 1 else f"{name} ({shown[name][digest]})" for name, digest in digests]
+
+
+def _shown(versions: Mapping[str, Collection[_Known]]) -> dict[str, str]:
+    """Return what tells versions apart, by their digests: the user's name if each has one of its own, or the digest."""
+    for names in zip(*(zip(*known, strict=True) for known in versions.values()), strict=True):
+        own = {digest: set(each) for digest, each in zip(versions, names, strict=True)}
+        if all(len(each) == 1 for each in own.values()) and len(set().union(*own.values()) - {""}) == len(own):
+            return {digest: each.pop() for digest, each in own.items()}
+    # As few first digits as tell them apart; None = all.
+    tried = range(_DIGITS, max(map(len, versions)))
+    number = next((most for most in tried if len({each[:most] for each in versions}) == len(versions)), None)
+    return {digest: digest if digest == _UNKNOWN else digest[:number] for digest in versions}

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts as SVG, and what a gateway is drawn next to in them.
+"""Charts as SVG, and what a gateway is drawn next to in them: the tester's own limit, and plain forwarding.
 
-Charts as SVG, drawn by Vega-Lite when the page is made: it needs no script and no library in the browser. A chart has
-the width of a phone; the page shows as many next to each other as fit. Colours are variables of the page's style, so
-that one drawing serves light, dark and paper.
-
-What a gateway is drawn next to: the tester's own limit, in the result's unit, and plain forwarding.
+Vega-Lite draws them when the page is made, which needs no script and no library in the browser. A chart has the width
+of a phone; the page shows as many next to each other as fit. Colours are variables of the page's style, so that one
+drawing serves light, dark and paper.
 """
 
 from __future__ import annotations
@@ -349,12 +347,8 @@ class Limit:
     """
 
     value: float
-    known: bool
-
-    @property
-    def label(self) -> str:
-        """Label of the line in figures."""
-        return "tester's own limit" if self.known else "highest rate tried"
+    label: str
+    known: bool = True
 
 
 def limit_of(result: Result) -> Limit | None:
@@ -362,7 +356,7 @@ def limit_of(result: Result) -> Limit | None:
     if result.unit == "us":
         # The tester's own delay is never subtracted.
         own_delays = (note.value for note in result.notes if note.word == "own delay" and note.value is not None)
-        return next((Limit(delay, known=True) for delay in own_delays), None)
+        return next((Limit(delay, OWN_PART) for delay in own_delays), None)
     metric = declared(result.metric)
     # The tester's rate of phase 2 counts frames, and a query is one of two.
     return _rate(result, metric.phase) if metric.is_bounded and metric.counts != "queries" else None
@@ -374,15 +368,16 @@ def load_limit(result: Result) -> Limit | None:
 
 
 def _rate(result: Result, phase: int) -> Limit | None:
-    for name, known in (("tester_highest", True), ("search_top", False)):
-        rate = result.number(f"{name}_phase{phase}_rate")
-        if rate:
-            # The rates of phase 2 count the frames of all directions and kinds together.
-            if phase == 2 and IN_ALL in result.figures and result.median:
-                return Limit(highest_value(rate, result.median, result.figures, result.parameters), known)
-            both = phase == 2 and (result.parameter("directions") == "both" or declared(result.metric).counts == "load")
-            return Limit(rate / 2 if both else rate, known)
-    return None
+    own, tried = (result.number(f"{name}_phase{phase}_rate") for name in ("tester_highest", "search_top"))
+    rate, label = (own, "tester's own limit") if own else (tried, "highest rate tried")
+    if not rate:
+        return None
+    # The rates of phase 2 count the frames of all directions and kinds together.
+    if phase == 2 and IN_ALL in result.figures and result.median:
+        rate = highest_value(rate, result.median, result.figures, result.parameters)
+    elif phase == 2 and (result.parameter("directions") == "both" or declared(result.metric).counts == "load"):
+        rate /= 2
+    return Limit(rate, label, known=bool(own))
 
 
 #: A reference that is farther above a single value is not drawn next to it.
@@ -400,7 +395,7 @@ def drawn_beside(results: Sequence[Result]) -> tuple[ChartLine, ...]:
     limit = limit_of(results[0]) if len(results) == 1 else None
     if limit is None or not 0 < limit.value <= _FAR_LIMIT * results[0].median:
         return ()
-    return (ChartLine(limit.value, OWN_PART if results[0].unit == "us" else limit.label),)
+    return (ChartLine(limit.value, limit.label),)
 
 
 def without_forwarding(results: Sequence[Result]) -> str:

@@ -16,13 +16,11 @@ from natgauge import file_access
 from natgauge.errors import UsageError
 from natgauge.reports import markup
 from natgauge.reports.heading import NO_WORDS, OwnWords, few_of
-from natgauge.reports.html import charts, page
+from natgauge.reports.html import charts
 from natgauge.reports.html.figures import SHAPES, Figure, FigureGroup
 
 Form = Literal["svg", "pdf"]
 
-#: End of the error of files that cannot be written.
-_REMEDY: Final = "name a folder of yours"
 #: The light colour of a variable of the page's style.
 _LIGHT: Final = re.compile(r"(--[\w-]+): light-dark\((#[0-9a-f]+),")
 #: Characters in a line of a title.
@@ -59,7 +57,7 @@ def write(  # noqa: PLR0913 - what belongs to a drawing, by keyword
             contents.append((f"{name}.txt", "\n\n".join(words) + "\n"))
             # LaTeX takes what follows "%" for a comment, and a caption has no paragraphs.
             contents += [(f"{name}.tex", " ".join(map(markup.plain, words)) + "\n")] if form == "pdf" else []
-    return file_access.write_into(folder, contents, what="report", remedy=_REMEDY)
+    return file_access.write_into(folder, contents, what="report", remedy="name a folder of yours")
 
 
 def _figures(
@@ -69,7 +67,7 @@ def _figures(
 
     Where `bare`, the titles have the gateways.
     """
-    style = resources.files(page.__package__ or "").joinpath("page.css").read_text("utf-8")
+    style = resources.files(__package__).joinpath("page.css").read_text("utf-8")
     colours = {f"var({name})": colour for name, colour in _LIGHT.findall(style)}
     every = [(group, figure) for group in groups for figure in group.figures]
     parts_of = [[part for part in (group.cited or group.title, figure.title) if part] for group, figure in every]
@@ -93,26 +91,20 @@ def _figures(
 
 def _alone(group: FigureGroup, figure: Figure, words: Sequence[str], colours: Mapping[str, str]) -> charts.Row:
     """A drawing that needs no page around it; `words` are its title and its notes, none where others say them."""
-    title, *notes = words or [""]
-    note = [line for part in notes for line in textwrap.wrap(part, _NOTE)]
-    drawn: dict[str, Any] = {
-        **figure.spec,
-        # The plot keeps its size next to title and legend.
-        "autosize": {"type": "pad"},
-        "background": "var(--paper)",
-        "title": {
+    # The plot keeps its size next to title and legend.
+    drawn: dict[str, Any] = {**figure.spec, "autosize": {"type": "pad"}, "background": "var(--paper)"}
+    if words:
+        title, *notes = words
+        drawn["title"] = {
             "text": textwrap.wrap(title, _TITLE),
-            "subtitle": note,
+            "subtitle": [line for part in notes for line in textwrap.wrap(part, _NOTE)],
             "subtitleColor": "var(--muted)",
             "subtitleFontSize": 10,
             "anchor": "start",
             "fontSize": 13,
             "fontWeight": "normal",
             "color": "var(--ink)",
-        },
-    }
-    if not words:
-        del drawn["title"]
+        }
     drawn["layer"] = [_titled(layer, figure.axis) for layer in drawn["layer"]]
     drawn = _painted(drawn, colours)
     if group.legend:

@@ -27,6 +27,7 @@ from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimat
 from natgauge.records.measurement import Result
 from natgauge.reports import graded_doubts, labels, main_figure
 from natgauge.reports.comparison import change, conditions_of, interval
+from natgauge.reports.grouping import grouped
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import (
     OWN_PART,
@@ -145,9 +146,7 @@ def looks_of(results: Sequence[Result], records: Sequence[ComparisonRecord]) -> 
 def _places(gateways: Sequence[tuple[str, conditions.Work | None]]) -> Mapping[str, int]:
     """Numbers of the colours of gateways with their kinds; all different where there are enough colours."""
     if len(gateways) > _COLOURS:
-        by_kind: dict[conditions.Work | None, list[str]] = {}
-        for gateway, kind in gateways:
-            by_kind.setdefault(kind, []).append(gateway)
+        by_kind = grouped((kind, gateway) for gateway, kind in gateways)
         return {gateway: at % _COLOURS for own in by_kind.values() for at, gateway in enumerate(own)}
     places: dict[str, int] = {}
     for gateway, _ in gateways:
@@ -170,9 +169,7 @@ def question_figures(
 ) -> list[FigureGroup]:
     """Return the figures that answer the question: over cores, over connections, by rank, over loads, of delays.
 
-    Args:
-        results: all results, in the order of the page.
-        first: metric that was asked for, or that limits what was asked for; other metrics say why.
+    `first` is the metric that was asked for, or that limits what was asked for; other metrics say why.
     """
     groups = []
     for own in sorted(_by_title(results).values(), key=lambda own: own[0].metric != first):
@@ -200,13 +197,13 @@ def question_figures(
     return groups
 
 
-def _by_title(results: Sequence[Result]) -> Mapping[str, Sequence[Result]]:
-    titles = list(map(_title, results))
-    return {each: [result for title, result in zip(titles, results, strict=True) if title == each] for each in titles}
-
-
-def _title(result: Result) -> str:
+def title_of(result: Result) -> str:
+    """Return what is measured, in plain words, with its unit."""
     return f"{declared(result.metric).plain_name} ({unit_of(result)})"
+
+
+def _by_title(results: Sequence[Result]) -> Mapping[str, Sequence[Result]]:
+    return grouped((title_of(result), result) for result in results)
 
 
 def _axis(result: Result) -> str:
@@ -260,9 +257,7 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     for (head, firsts), spans in zip(together, logs, strict=True):
         own = [by_first[id(first)] for first in firsts]
         axes = _axes(axis, own)
-        panels: dict[str, list[Sequence[Result]]] = {}
-        for each in own:
-            panels.setdefault(_joined(head, labels.words(each[0], names)), []).append(each)
+        panels = grouped((_joined(head, labels.words(each[0], names)), each) for each in own)
         for title, every in panels.items():
             for part in _chunks(every, charts.MOST_LINES):
                 alone = f"{caption(_flat(part), _flat(own), _words(_flat(part)), spans=spans)}"
@@ -330,12 +325,11 @@ def _lines(
         first, last, gateway = each[0], each[-1], each[0].gateway
         look = {**looks[gateway], "line": f"{gateway}-{at}"}
         for result in each:
-            single = len(result.repetitions) == 1
             where = in_full(_at(result, axis))
             steps = what if where != "1" else what.removesuffix("s")
             text = f"{gateway}, {where} {steps}: {with_bounds(result)} {unit}, {main_figure.spread(result)}"
             place = {"x": _at(result, axis), "y": result.median, **asdict(main_figure.stroke_of(result))}
-            hollow = single or _is_bound(result)
+            hollow = len(result.repetitions) == 1 or _is_bound(result)
             rows.append({**place, "tip": text, "hollow": hollow, "mark": graded_doubts.mark(result.doubts), **look})
             data.append((gateway, where, *_cells(result)))
         ends = [
@@ -373,7 +367,7 @@ def _limits(results: Sequence[Result]) -> tuple[tuple[ChartLine, ...], str]:
     limits = sorted((limit for result in results if (limit := limit_of(result))), key=lambda limit: limit.value)
     if not limits:
         return (), ""
-    what = OWN_PART if results[0].unit == "us" else limits[0].label
+    what = limits[0].label
     near = charts.near(limits[0].value, [value for result in results for value in result.values])
     ends = span(limits[0].value, limits[-1].value)
     marks = (ChartLine(limits[0].value, what),) if near else ()
@@ -412,7 +406,7 @@ def _caches(sets: Sequence[Sequence[Result]], drawn: Sequence[float], looks: Loo
     return tuple(line for line in lines if min(drawn) <= line.value <= max(drawn))
 
 
-def _together(results: Sequence[Result], varied: Sequence[str] = ()) -> list[tuple[str, Sequence[Result]]]:
+def _together(results: Sequence[Result], varied: Sequence[str]) -> list[tuple[str, Sequence[Result]]]:
     """Return sets of results that may share an axis, each with the work of its gateways where sets differ in it."""
     sets = on_one_axis(results, varied)
     names = conditions.named_works([work(own[0]) for own in sets])
@@ -477,7 +471,7 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
     several = any(len(point) > 1 for every in points for point in every)
     of_all = caption(results, "", several=several, limited=not any(references))
     return FigureGroup(
-        next(iter(_by_title(results))),
+        title_of(results[0]),
         f"{of_all}{forwarding}",
         results[0].metric,
         tuple(figures),
@@ -628,22 +622,17 @@ def _highest_free(result: Result) -> str:
 
 def _of_loads(trials: Sequence[Timed]) -> Iterator[Sequence[Timed]]:
     """Distribute delays over figures whose loads have dashes of their own."""
-    by_load: dict[object, list[Timed]] = {}
-    for trial in trials:
-        by_load.setdefault(trial.percent or trial.rates, []).append(trial)
+    by_load = grouped((trial.percent or trial.rates, trial) for trial in trials)
     for part in _chunks(list(by_load.values()), charts.MOST_LINES):
         yield [trial for own in part for trial in own]
-
-
-def _load(trial: Timed) -> str:
-    return f"{span(*trial.rates)} frames/s" if trial.percent is None else f"load {trial.percent:g} %"
 
 
 def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, looks: Looks) -> Figure:
     rows: list[dict[str, Any]] = []
     data, findings = [], []
     for at, trial in enumerate(trials):
-        load, rate = _load(trial), f"{span(*trial.rates)} frames/s"
+        rate = f"{span(*trial.rates)} frames/s"
+        load = rate if trial.percent is None else f"load {trial.percent:g} %"
         line = f"{load}{'' if load == rate else f' ({rate})'}, {origin(trial.direction)}"
         known = [point for point in trial.points if point[1] > 0] or [(trial.points[0][0], 1.0)]
         for place, (delay, share) in enumerate(_thinned(known, points)):

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page: answers in words, doubts by what they could change, figures, tables, and the evidence behind one click.
 
-Tables of a page: one for each metric, a row for each device, a column for each point; and one of ratios.
-
-The page: answers in words, doubts by what they could change, figures, results, and the evidence behind one click. The
-page is complete, sends no requests, and works without a script: its script only shows values under a pointer, and
+The page is complete, sends no requests, and works without a script: its script only shows values under a pointer, and
 unfolds what is linked or printed.
 """
 
@@ -40,128 +37,16 @@ from natgauge.reports import answers, audit, comparison, graded_doubts, labels, 
 from natgauge.reports.answers import Sentence
 from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
 from natgauge.reports.failures import CommandAgain, failures_of, lacks_of, shell_options, without_result_yet
+from natgauge.reports.grouping import grouped
 from natgauge.reports.heading import NO_WORDS, Heading, OwnWords, heading
 from natgauge.reports.html import charts, evidence, figures
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import FigureGroup, Looks
 from natgauge.reports.main_figure import in_summary
 from natgauge.reports.optional_deps import need
-from natgauge.reports.rows import unit_of
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
 from natgauge.reports.sizing.answer import SizeAnswer
 from natgauge.words import Verdict, enumerated, listed
-
-#: A table of more columns is turned, if it has fewer devices.
-_MOST_POINTS: Final = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One result in the table.
-
-    Attributes:
-        column: number of the result on the page, from 1.
-        run: which of several results that no shown parameter distinguishes; empty = it is the only one.
-    """
-
-    column: int
-    median: str
-    mark: str
-    spread: str
-    doubts: tuple[str, ...]
-    run: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class MetricsTable:
-    """The table of one metric.
-
-    Attributes:
-        rows: device or parameters, and the results of each column: none, one, or several that no shown parameter
-            distinguishes.
-        unlike: the conditions in which the results differ that no column shows, which the page says once; None = none.
-    """
-
-    title: str
-    corner: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[tuple[Entry, ...], ...]], ...]
-    unlike: conditions.Unlike | None = None
-
-
-def tables_of_metrics(results: Sequence[Result]) -> list[MetricsTable]:
-    """Return a table for each metric, in the order of the results."""
-    by_title: dict[str, list[tuple[int, Result]]] = {}
-    for column, result in enumerate(results, start=1):
-        by_title.setdefault(f"{declared(result.metric).plain_name} ({unit_of(result)})", []).append((column, result))
-    return [_metrics_table(title, group) for title, group in by_title.items()]
-
-
-def _metrics_table(title: str, group: Sequence[tuple[int, Result]]) -> MetricsTable:
-    # Parameters that differ within a device. Devices of different address families differ in frames, but share columns.
-    gateways = dict.fromkeys(result.gateway for _, result in group)
-    names = labels.differing_within([result for _, result in group])
-    heads: dict[tuple[tuple[float, str], ...], str] = {}
-    places: dict[tuple[str, tuple[tuple[float, str], ...]], list[Entry]] = {}
-    for column, result in group:
-        # Numbers are sorted as numbers, and words as words.
-        point = tuple((result.number(name) or 0.0, str(result.parameter(name))) for name in names)
-        heads[point] = labels.words(result, names) or "median"
-        places.setdefault((result.gateway, point), []).append(_entry(column, result))
-    points = sorted(heads)
-    cells = [tuple(_runs(places.get((gateway, point), ())) for point in points) for gateway in gateways]
-    words = tuple(heads[point] for point in points)
-    shown = frozenset[str]().union(*map(varied_with, names))
-    figures = [conditions.figure_of(result) for _, result in group]
-    unlike = conditions.unlike(figures, except_for=shown, so=conditions.NOT_RANKED_BY_TABLES)
-    if len(points) <= max(_MOST_POINTS, len(gateways)):
-        return MetricsTable(title, "gateway", words, tuple(zip(gateways, cells, strict=True)), unlike)
-    turned = tuple(zip(words, zip(*cells, strict=True), strict=True))
-    return MetricsTable(title, "conditions", tuple(gateways), turned, unlike)
-
-
-def _runs(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Results of one place; several, which differ in nothing that is shown, are numbered."""
-    if len(entries) < 2:
-        return tuple(entries)
-    return tuple(replace(entry, run=f"run {at}") for at, entry in enumerate(entries, start=1))
-
-
-def _entry(column: int, result: Result) -> Entry:
-    grave = dict.fromkeys(doubt.word for doubt in result.doubts if doubt.grade == "answer")
-    spread = main_figure.spread(result, named=False)
-    return Entry(column, main_figure.median(result), graded_doubts.mark(result.doubts), spread, tuple(grave))
-
-
-#: A page with fewer ratios has them in sentences.
-_FEW: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class RatioTable:
-    """Ratios: a row for each gateway, a column for each sentence."""
-
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def tabled_of(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Return the sentences that a table says better; none where there are few ratios."""
-    having = [one for one in sentences if len(one.ratios) > 1 and not one.leads]
-    return having if sum(len(one.ratios) for one in having) > _FEW else []
-
-
-def ratio_table(sentences: Sequence[Sentence]) -> RatioTable | None:
-    """Return the table of the ratios of these sentences; None where there are none."""
-    if not sentences:
-        return None
-    gateways = dict.fromkeys(gateway for one in sentences for gateway, _ in one.ratios)
-    columns = [dict(one.ratios) for one in sentences]
-    return RatioTable(
-        ("gateway", *(one.about for one in sentences)),
-        tuple((gateway, *(column.get(gateway, "-") for column in columns)) for gateway in gateways),
-    )
-
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
 _COLUMNS: Final = 6
@@ -176,12 +61,8 @@ _NAME: Final = re.compile(
     r"(<(style|script|svg|pre|code|title)\b.*?</\2>|<[^>]*>)|(?<![\w-])(?:--)?\w+(?:-\w+)+(?![\w-])", re.DOTALL
 )
 _LONGEST_NAME: Final = 24
-_HERE: Final = "natgauge.reports.html"
 #: Parameter with the command as it was stored, which is shown only where it can be made again.
 _COMMAND: Final = "command"
-#: A cell of the table of audits without a verdict.
-_NO_VERDICT: Final = {"kind": "", "said": "-", "href": "", "measured": ""}
-
 #: Parts of a page that has none of them.
 _NOTHING: Final[dict[str, Any]] = {
     **dict.fromkeys(("version", "not_sure", "marks"), ""),
@@ -223,9 +104,9 @@ def page(
         *answers.answers(results),
         *(audit.answers([each.record for each in collected.audits]) if collected.audits else ()),
     ]
-    tabled = tabled_of(sentences)
+    tabled = _tabled_of(sentences)
     groups, repetitions = _first_screen(questions), figures.evidence_figures(results, looks)
-    metrics_tables = tables_of_metrics(results)
+    metrics_tables = _tables_of_metrics(results)
     doubts = _doubts(collected, names)
     views = [
         *(view for one in sentences for view in one.unlike),
@@ -245,7 +126,7 @@ def page(
         size=size,
         answers=said,
         certainties=answers.meanings(sentences, [one.level for record in records for one in record.estimates]),
-        ratios=ratio_table(tabled),
+        ratios=_ratio_table(tabled),
         not_sure=answers.not_sure(sentences, listed=bool(doubts)),
         doubts=doubts,
         failures=failures,
@@ -268,9 +149,7 @@ def page(
     )
 
 
-def history_page(
-    title: str, sentences: Sequence[Sentence], groups: Sequence[FigureGroup], own: OwnWords = NO_WORDS
-) -> str:
+def history_page(title: str, sentences: Sequence[Sentence], groups: Sequence[FigureGroup], own: OwnWords) -> str:
     """The page of figures over dates and commits."""
     head = Heading(own.title or title, note=own.paragraphs)
     return _rendered(heading=head, answers=sentences, groups=groups, headline=len(groups))
@@ -298,7 +177,6 @@ def _whole(match: re.Match[str]) -> str:
 
 @cache
 def _template(jinja2: Any) -> Any:
-    """The template, compiled once."""
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_harmless
     )
@@ -346,7 +224,7 @@ def _unbroken(text: str) -> str:
 
 
 def _resource(name: str) -> str:
-    return resources.files(_HERE).joinpath(name).read_text(encoding="utf-8")
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _versions(collected: StoredResults) -> str:
@@ -450,8 +328,8 @@ def _audits(stored: Sequence[StoredAudit], at: Path) -> dict[str, Any]:
     records = [each.record for each in stored]
     names = audit.names_of(records)
     rows = [
-        (row.heading, [_cell(one, each.folder, at) for one, each in zip(row.verdicts, stored, strict=True)])
-        for row in audit.rows_of(records)
+        (heading, [_cell(one, each.folder, at) for one, each in zip(verdicts, stored, strict=True)])
+        for heading, verdicts in audit.rows_of(records)
     ]
     return {
         "title": f"{'Audit' if len(records) == 1 else 'Audits'} of {listed(names)}",
@@ -468,7 +346,7 @@ def _audits(stored: Sequence[StoredAudit], at: Path) -> dict[str, Any]:
 
 def _cell(one: AuditedRequirement | None, folder: Path, at: Path) -> dict[str, Any]:
     if one is None:
-        return _NO_VERDICT
+        return {"kind": "", "said": "-", "href": "", "measured": ""}
     return {
         "kind": one.verdict.replace(" ", "-"),
         "said": audit.said(one, marked=True),
@@ -525,3 +403,105 @@ def _parameters(every: Sequence[Parameters], names: Sequence[str]) -> tuple[list
         else:
             rows.append(SheetRow(heading, cells))
     return common, rows
+
+
+# The tables of a page: one for each metric, a row for each device, a column for each point; and one of ratios.
+
+#: A table of more columns is turned, if it has fewer devices.
+_MOST_POINTS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One result in the table.
+
+    Attributes:
+        column: number of the result on the page, from 1.
+        run: which of several results that no shown parameter distinguishes; empty = it is the only one.
+    """
+
+    column: int
+    median: str
+    mark: str
+    spread: str
+    doubts: tuple[str, ...]
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsTable:
+    """The table of one metric.
+
+    Attributes:
+        rows: device or parameters, and the results of each column: none, one, or several that no shown parameter
+            distinguishes.
+        unlike: the conditions in which the results differ that no column shows, which the page says once; None = none.
+    """
+
+    title: str
+    corner: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[tuple[Entry, ...], ...]], ...]
+    unlike: conditions.Unlike | None = None
+
+
+def _tables_of_metrics(results: Sequence[Result]) -> list[MetricsTable]:
+    """Return a table for each metric, in the order of the results."""
+    by_title = grouped((figures.title_of(each), (column, each)) for column, each in enumerate(results, start=1))
+    return [_metrics_table(title, group) for title, group in by_title.items()]
+
+
+def _metrics_table(title: str, group: Sequence[tuple[int, Result]]) -> MetricsTable:
+    # Parameters that differ within a device. Devices of different address families differ in frames, but share columns.
+    gateways = dict.fromkeys(result.gateway for _, result in group)
+    names = labels.differing_within([result for _, result in group])
+    heads: dict[tuple[tuple[float, str], ...], str] = {}
+    places: dict[tuple[str, tuple[tuple[float, str], ...]], list[Entry]] = {}
+    for column, result in group:
+        # Numbers are sorted as numbers, and words as words.
+        point = tuple((result.number(name) or 0.0, str(result.parameter(name))) for name in names)
+        heads[point] = labels.words(result, names) or "median"
+        places.setdefault((result.gateway, point), []).append(_entry(column, result))
+    points = sorted(heads)
+    cells = [tuple(_runs(places.get((gateway, point), ())) for point in points) for gateway in gateways]
+    words = tuple(heads[point] for point in points)
+    shown = frozenset[str]().union(*map(varied_with, names))
+    drawn = [conditions.figure_of(result) for _, result in group]
+    unlike = conditions.unlike(drawn, except_for=shown, so=conditions.NOT_RANKED_BY_TABLES)
+    if len(points) <= max(_MOST_POINTS, len(gateways)):
+        return MetricsTable(title, "gateway", words, tuple(zip(gateways, cells, strict=True)), unlike)
+    turned = tuple(zip(words, zip(*cells, strict=True), strict=True))
+    return MetricsTable(title, "conditions", tuple(gateways), turned, unlike)
+
+
+def _runs(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Results of one place; several, which differ in nothing that is shown, are numbered."""
+    if len(entries) < 2:
+        return tuple(entries)
+    return tuple(replace(entry, run=f"run {at}") for at, entry in enumerate(entries, start=1))
+
+
+def _entry(column: int, result: Result) -> Entry:
+    grave = dict.fromkeys(doubt.word for doubt in result.doubts if doubt.grade == "answer")
+    spread = main_figure.spread(result, named=False)
+    return Entry(column, main_figure.median(result), graded_doubts.mark(result.doubts), spread, tuple(grave))
+
+
+#: A page with fewer ratios has them in sentences.
+_FEW: Final = 2
+
+
+def _tabled_of(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Return the sentences that a table says better; none where there are few ratios."""
+    having = [one for one in sentences if len(one.ratios) > 1 and not one.leads]
+    return having if sum(len(one.ratios) for one in having) > _FEW else []
+
+
+def _ratio_table(sentences: Sequence[Sentence]) -> dict[str, Any] | None:
+    """Return the table of the ratios, a row for each gateway, a column for each sentence; None without sentences."""
+    if not sentences:
+        return None
+    gateways = dict.fromkeys(gateway for one in sentences for gateway, _ in one.ratios)
+    columns = [dict(one.ratios) for one in sentences]
+    rows = [(gateway, *(column.get(gateway, "-") for column in columns)) for gateway in gateways]
+    return {"head": ("gateway", *(one.about for one in sentences)), "rows": rows}

@@ -1,12 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many subscribers gateways carry: the tables, the text for terminals and the page, and a document for programs.
-
-The tables: a row for each limit, a column for each gateway.
-
-How many subscribers gateways carry, for terminals and for the page.
-
-How many subscribers gateways carry, as a document for programs.
-"""
+"""How many subscribers gateways carry: the tables, the text for terminals and the page, and a document for programs."""
 
 from __future__ import annotations
 
@@ -16,7 +9,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from natgauge.analysis.contrast import Span
-from natgauge.analysis.sizing import OF_CORES, Sizing, Subscribers, Use, addresses_for, resource_of, sizes_in_words
+from natgauge.analysis.sizing import (
+    OF_CORES,
+    Ended,
+    Sizing,
+    Subscribers,
+    Use,
+    addresses_for,
+    resource_of,
+    sizes_in_words,
+)
 from natgauge.figure_text import at_least, at_most, in_full, number, with_noun
 from natgauge.records.measurement import Result
 from natgauge.reports.graded_doubts import mark
@@ -26,9 +28,7 @@ from natgauge.reports.sizing.verdict import (
     first_metric,
     grave_doubts,
     groups_by_answer,
-    meaning_of_marks,
     most_share,
-    own_work,
     sentences_of,
     which_carry,
 )
@@ -51,9 +51,6 @@ from natgauge.statistics.summary import finite
 from natgauge.tables import aligned
 from natgauge.words import enumerated
 
-#: The heads of the rows of a limit of frames, by how subscribers use the directions.
-_UP_AS_DOWN: Final = "frames, up as down"
-_NONE_UP: Final = "frames, none up"
 #: A limit of this many times the subscribers is far from them.
 _FAR: Final = 10
 #: Units of bits/s, the largest first.
@@ -74,13 +71,13 @@ def tables_of(found: Sequence[Sizing]) -> list[Table]:
 
 def _limits(found: Sequence[Sizing]) -> Iterator[tuple[str, ...]]:
     """Yield a row for each limit, those that decide first; frames have one for each way of being used."""
-    every = [{cell.name: cell for cell in _cells(sizing)} for sizing in found]
-    lacking = [{cell.of: cell for cell in _lacking(sizing)} for sizing in found]
-    rows = {name: cell.of for cells in every for name, cell in cells.items()}
-    rows |= {cell.name: of for cells in lacking for of, cell in cells.items() if of not in rows.values()}
-    for name, of in rows.items():
-        shown_cells = [cells.get(name) or lacks.get(of) for cells, lacks in zip(every, lacking, strict=True)]
-        yield name, *("-" if cell is None else cell.text for cell in shown_cells)
+    every, lacking = list(map(_cells, found)), list(map(_lacking, found))
+    rows = dict.fromkeys(row for cells in every for row in cells)
+    measured = {of for _, of in rows}
+    rows |= dict.fromkeys((shown(of), of) for lacks in lacking for of in lacks if of not in measured)
+    for name, of in rows:
+        cells_of_row = zip(every, lacking, strict=True)
+        yield name, *(cells.get((name, of)) or lacks.get(of, "-") for cells, lacks in cells_of_row)
 
 
 def _cores(found: Sequence[Sizing]) -> Iterator[tuple[str, ...]]:
@@ -109,29 +106,21 @@ def _bits(found: Sequence[Sizing], scale: float, unit: str) -> Iterator[tuple[st
         yield f"{unit} carried each way", *cells
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """A cell of a gateway with the head of its row; `of` is the limit."""
-
-    name: str
-    of: str
-    text: str
-
-
-def _cells(sizing: Sizing) -> Iterator[_Cell]:
-    """Yield the cells of the limits of a gateway."""
-    number = sizing.asked.number
+def _cells(sizing: Sizing) -> dict[tuple[str, Ended], str]:
+    """Return the cells of the limits of a gateway, by the head of the row and the limit."""
+    number, cells = sizing.asked.number, dict[tuple[str, Ended], str]()
     for limit in sizing.limits:
         sign = mark(grave_doubts(limit, sizing.asked))
         if limit.busier_share is not None:
-            yield _Cell(_UP_AS_DOWN, limit.ended, f"{_most(limit.both_ways, number)}{sign}")
-            yield _Cell(_NONE_UP, limit.ended, f"{_most(limit.one_way, number)}{sign}")
+            cells["frames, up as down", limit.ended] = f"{_most(limit.both_ways, number)}{sign}"
+            cells["frames, none up", limit.ended] = f"{_most(limit.one_way, number)}{sign}"
             continue
         result, name = limit.result, shown(limit.ended)
         resource = None if result is None else resource_of(result)
         if result is not None and resource == limit.ended and result.metric != metrics_of(resource)[0]:
             name += f" ({result.metric})"
-        yield _Cell(name, limit.ended, f"{_most(limit.subscribers, number)}{sign}")
+        cells[name, limit.ended] = f"{_most(limit.subscribers, number)}{sign}"
+    return cells
 
 
 def _most(known: Span, number: int) -> str:
@@ -140,13 +129,11 @@ def _most(known: Span, number: int) -> str:
     return _rounded(lower, upper) if _FAR * number <= lower < upper else span_in_words(known)
 
 
-def _lacking(sizing: Sizing) -> Iterator[_Cell]:
-    """Yield a cell for each resource that was not measured, or that is no limit of the gateway."""
+def _lacking(sizing: Sizing) -> dict[Ended, str]:
+    """Return a cell for each resource that was not measured, or that is no limit of the gateway."""
     known = {limit.ended for limit in sizing.limits}
-    for word, needs in (("not measured", sizing.missing), ("no limit", sizing.no_limit)):
-        for need in needs:
-            if need not in known:
-                yield _Cell(shown(need), need, word)
+    words = (("not measured", sizing.missing), ("no limit", sizing.no_limit))
+    return {need: word for word, needs in words for need in needs if need not in known}
 
 
 def _prefix_of(found: Sequence[Sizing]) -> tuple[float, str]:
@@ -166,8 +153,7 @@ def _rounded(lower: float, upper: float) -> str:
     return number(lower) if lower == upper else f"{at_least(lower)} to {at_most(upper)}"
 
 
-def transposed(table: Table) -> Table:
-    """Return a table whose rows are its columns."""
+def _transposed(table: Table) -> Table:
     return tuple(zip(*table, strict=True))
 
 
@@ -198,7 +184,7 @@ class SizeAnswer:
     def page_tables(self) -> tuple[Table, ...]:
         """The tables with as many columns as a page has room for."""
         is_wide = len(self.tables[0][0]) - 1 > _MOST_COLUMNS
-        return tuple(map(transposed, self.tables)) if is_wide else self.tables
+        return tuple(map(_transposed, self.tables)) if is_wide else self.tables
 
 
 def answer_of(found: Sequence[Sizing]) -> SizeAnswer:
@@ -219,7 +205,7 @@ def answer_of(found: Sequence[Sizing]) -> SizeAnswer:
         f"{question_of(asked)}{sum_of_all(found)}.",
         tuple(map(tuple, verdicts)),
         tuple(tables_of(found)),
-        (*sentences_of(found), *own_work(found), *meaning_of_marks(found)),
+        tuple(sentences_of(found)),
         tuple((what, tuple(own)) for what, own in commands_of(found).items()),
         first_metric(found[0]),
     )
@@ -251,12 +237,8 @@ def text(found: Sequence[Sizing], asked: Subscribers, given: Sequence[Result] = 
 
 def _narrow(table: Table, width: int) -> list[str]:
     """The lines of a table, with a row for each gateway where it is too wide and that is narrower."""
-    by_gateway, by_limit = (_aligned(each) for each in (table, transposed(table)))
+    by_gateway, by_limit = (aligned(each, right=range(1, len(each[0]))) for each in (table, _transposed(table)))
     return by_gateway if max(map(len, by_gateway)) <= max(width, *map(len, by_limit)) else by_limit
-
-
-def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
-    return aligned(table, right=range(1, len(table[0])))
 
 
 def document(found: Sequence[Sizing], asked: Subscribers, given: Sequence[Result] = ()) -> dict[str, Any]:

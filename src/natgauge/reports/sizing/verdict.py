@@ -1,16 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer on gateways: whether they carry the subscribers, what to change, and what the numbers rest on.
-
-The answer on gateways: whether they carry the subscribers, why that cannot be told, and what ends it first.
-
-What to change, and what the numbers rest on; each sentence once.
-"""
+"""The answer on gateways: whether they carry the subscribers, what limits them, what to change, and what is behind."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from natgauge.analysis.sizing import (
@@ -34,6 +30,7 @@ from natgauge.plain_text import capital
 from natgauge.records.measurement import FUNCTIONAL, Result
 from natgauge.reports import main_figure
 from natgauge.reports.graded_doubts import explained, graded
+from natgauge.reports.grouping import grouped
 from natgauge.reports.rows import own_share
 from natgauge.reports.sizing.words import (
     AS_MANY,
@@ -60,8 +57,6 @@ from natgauge.words import OUTSIDE_PORTS, enumerated
 #: Why resources that subscribers take were not looked at.
 _NOT_LOOKED_AT: Final = "No result says for how long the gateway keeps connections (--device-timeout)."
 
-#: What nobody measured.
-_ALONE: Final = "Each limit was measured alone: used together, they may carry fewer."
 #: Places of limits, in their order.
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
 
@@ -73,7 +68,7 @@ def groups_by_answer(found: Sequence[Sizing]) -> list[list[Sizing]]:
         limits = [(limit.ended, limit.is_of_settings, limit.is_of_one) for limit in _ends(sizing)]
         first = sizing.results[0]
         answer = (sizing.fits(sizing.asked.number), cores_of(first), log_of(first), bool(_cores(sizing)))
-        said = (_why(sizing), _not_measured(sizing), _unsaid(sizing), beside_cores(sizing), table_needed(sizing))
+        said = (_why(sizing), _not_measured(sizing), _unsaid(sizing), _beside_cores(sizing), table_needed(sizing))
         shape = (*answer, _conditions(sizing), *said, *limits)
         groups.setdefault(shape, []).append(sizing)
     return list(groups.values())
@@ -81,9 +76,8 @@ def groups_by_answer(found: Sequence[Sizing]) -> list[list[Sizing]]:
 
 def which_carry(found: Sequence[Sizing]) -> list[str]:
     """Which of several gateways carry all, as a line."""
-    number, names = found[0].asked.number, dict[str, list[str]]()
-    for name, sizing in zip(names_of(found), found, strict=True):
-        names.setdefault(sizing.fits(number), []).append(name)
+    number = found[0].asked.number
+    names = grouped((sizing.fits(number), name) for name, sizing in zip(names_of(found), found, strict=True))
     yes, no, unknown = (enumerated(names.get(fits, [])) for fits in ("carries", "does not carry", "cannot tell"))
     of_all, untold = f"all {in_full(number)}" if number > 1 else "it", f"cannot tell of {unknown}"
     if yes:
@@ -103,7 +97,7 @@ def answer_lines(group: Sequence[Sizing], *, is_whole: bool = False) -> list[str
     return [
         f"{_verdict(group, is_whole=is_whole)}{_conditions(group[0])}.",
         *_cores_of_all(group),
-        *beside_cores(group[0]),
+        *_beside_cores(group[0]),
         *_why(group[0]),
         f"{_limits(group)}.",
         *_unsaid(group[0]),
@@ -160,7 +154,7 @@ def _not_measured(sizing: Sizing) -> str:
 def _ends(sizing: Sizing) -> list[SubscriberLimit]:
     """The limit that is stated as the first, and the others that do not carry all; empty = no limit is known."""
     # A limit of which only a lower bound is known may come first in the table, and be none.
-    deciding = deciding_limits(sizing)
+    deciding = _deciding_limits(sizing)
     is_refused = sizing.fits(sizing.asked.number) == "does not carry"
     return deciding if is_refused else list(deciding or sizing.limits)[:1]
 
@@ -170,7 +164,7 @@ def first_metric(sizing: Sizing) -> str | None:
     return next((limit.result.metric for limit in _ends(sizing) if limit.result is not None), None)
 
 
-def deciding_limits(sizing: Sizing) -> list[SubscriberLimit]:
+def _deciding_limits(sizing: Sizing) -> list[SubscriberLimit]:
     """The limits from which the answer follows."""
     number = sizing.asked.number
     return [limit for limit in sizing.limits if limit.fits(number) == sizing.fits(number)]
@@ -189,22 +183,15 @@ def _is_of_cores(sizing: Sizing) -> bool:
     return sizing.fits(sizing.asked.number) == "does not carry" and bool(_cores(sizing))
 
 
-def beside_cores(sizing: Sizing) -> tuple[str, ...]:
+def _beside_cores(sizing: Sizing) -> tuple[str, ...]:
     """What the number of cores that all need does not contain, as lines; none where that number is not said."""
-    return (*emptier_table(sizing), *used_alone(sizing)) if _cores(sizing) else ()
+    return (*emptier_table(sizing), *_used_alone(sizing)) if _cores(sizing) else ()
 
 
-def used_alone(sizing: Sizing) -> list[str]:
+def _used_alone(sizing: Sizing) -> list[str]:
     """That limits were not used together, as a line; none where there is one."""
-    return [_ALONE] if len(sizing.asked.needs()) - len(sizing.no_limit) > 1 else []
-
-
-def _by_number(group: Sequence[Sizing], numbers: Sequence[str]) -> dict[str, list[str]]:
-    """The numbers, each once, with the names of its gateways."""
-    of: dict[str, list[str]] = {}
-    for name, each in zip(names_of(group), numbers, strict=True):
-        of.setdefault(each, []).append(name)
-    return of
+    several = len(sizing.asked.needs()) - len(sizing.no_limit) > 1
+    return ["Each limit was measured alone: used together, they may carry fewer."] if several else []
 
 
 def _cores_of_all(group: Sequence[Sizing]) -> list[str]:
@@ -214,7 +201,7 @@ def _cores_of_all(group: Sequence[Sizing]) -> list[str]:
     number = group[0].asked.number
     cores = [sizing.cores_for(number, "both ways") for sizing in group]
     noun = "core" if all(own is not None and own.upper == 1 for own in cores) else "cores"
-    parts = _by_number(group, [cores_needed(sizing) for sizing in group])
+    parts = grouped(zip(map(cores_needed, group), names_of(group), strict=True))
     # The first of several has the words of its numbers.
     needs = [needed.format(*((f" {noun}", f" {NONE_UP}") if not at else ("", ""))) for at, needed in enumerate(parts)]
     of = [f" with {enumerated(names)}" for names in parts.values()] if len(group) > 1 else [""]
@@ -247,7 +234,8 @@ def _carried(group: Sequence[Sizing], *, is_whole: bool) -> str:
     """That the cores of gateways do not carry all, and for how many they do the work that ends first."""
     limits, first = [_ends(sizing)[0] for sizing in group], group[0].results[0]
     work, number = limits[0].ended, group[0].asked.number
-    parts = _by_number(group, [span_in_words(limit.used("both ways")) for limit in limits])
+    numbers = (span_in_words(limit.used("both ways")) for limit in limits)
+    parts = grouped(zip(numbers, names_of(group), strict=True))
     none = is_whole and len(group) > 1 and number > 1
     of = " subscribers" if none else f" of {with_noun(f'the {in_full(number)}' if number > 1 else '1', 'subscribers')}"
     said = [
@@ -309,7 +297,8 @@ def _unknown(sizing: Sizing) -> list[str]:
         if one.ended == "open connections" and one.result is not None and may_be_of_hosts(one.result, asked)
     ]
     of_log = [one.result for one in open_ones if one.result is not None and log_ended(one.result)]
-    untold = [limit for limit in open_ones if _is_untold(limit)]
+    # That of blocks whose number is not known.
+    untold = [limit for limit in open_ones if limit.ended == "port blocks" and limit.result is not None]
     # A table that nobody filled is among the resources that no result measured.
     kept = [one for one in open_ones if one.is_least]
     own_words = [*untold, *kept, *(one for one in open_ones if one.is_of_settings)]
@@ -339,17 +328,9 @@ def _unknown(sizing: Sizing) -> list[str]:
     if not open_ones and together > 1:
         share = percent(together, "up", width=1)
         said.append(f"new connections and frames together may take {share} of the same cores")
-    return said + _unmeasured(sizing)
-
-
-def _is_untold(limit: SubscriberLimit) -> bool:
-    """Whether it is that of blocks whose number is not known."""
-    return limit.ended == "port blocks" and limit.result is not None
-
-
-def _unmeasured(sizing: Sizing) -> list[str]:
     limits = {need: configured_limit(sizing, need) for need in sizing.missing}
-    return [f"{shown(need)} were not measured{f', and {limit}' if limit else ''}" for need, limit in limits.items()]
+    said += [f"{shown(need)} were not measured{f', and {limit}' if limit else ''}" for need, limit in limits.items()]
+    return said
 
 
 #: What to change where a limit is too low.
@@ -361,12 +342,6 @@ _REMEDIES: Final[Mapping[Ended, str]] = {
     "port blocks": "more outside addresses (--outside-addresses), or smaller blocks",
     "frames": "{cores}, or a faster path (such as a flowtable of nftables)",
 }
-#: What to change where not the table ended open connections.
-_NO_TABLE: Final = "find what refuses them (natgauge explain)"
-#: What to change where the log ended it, and not the gateway.
-_OF_LOG: Final = "a faster program that writes the log, whose records were lost (natgauge explain)"
-#: What to change where a subscriber has more connections than its blocks have ports.
-_LARGER_BLOCKS: Final = "larger blocks, or more blocks for each subscriber"
 #: Placements of gateways that natgauge gives interfaces of the kernel's own.
 _WITHOUT_CARD: Final = frozenset[str]({"shared", "isolated"})
 #: The doubt of a capacity that more connections would raise.
@@ -374,19 +349,22 @@ _OF_RANGES: Final = "range limited"
 
 
 def sentences_of(found: Sequence[Sizing]) -> Iterator[str]:
-    """Yield the sentences on gateways, each once; those that do not hold for all have the names of theirs."""
-    for part in (_changes, _facts):
-        said: dict[str, list[str]] = {}
-        for name, sizing in zip(names_of(found), found, strict=True):
-            for sentence in part(sizing, found):
-                said.setdefault(sentence, []).append(name)
+    """Yield the sentences on gateways, each once; those that do not hold for all have the names of theirs.
+
+    Last come those on the tester's own work, and on the marks in the table.
+    """
+    for part in (_changes, partial(_facts, found=found)):
+        named = zip(names_of(found), found, strict=True)
+        said = grouped((sentence, name) for name, sizing in named for sentence in part(sizing))
         for sentence, names in said.items():
             of = "" if len(names) == len(found) else f" ({enumerated(names)})"
             yield f"{sentence.removesuffix('.')}{of}."
+    yield from _own_work(found)
+    if marks := explained([grave_doubts(limit, sizing.asked) for sizing in found for limit in sizing.limits]):
+        yield marks
 
 
-def _changes(sizing: Sizing, found: Sequence[Sizing]) -> Iterator[str]:  # noqa: ARG001 - as `_facts`
-    """Yield what to change."""
+def _changes(sizing: Sizing) -> Iterator[str]:
     number = sizing.asked.number
     for limit in sizing.limits:
         fits = limit.fits(number)
@@ -409,12 +387,12 @@ def _facts(sizing: Sizing, found: Sequence[Sizing]) -> Iterator[str]:
     yield from _chosen_frames(sizing, found)
     yield from _chosen_tables(sizing)
     # Of what is carried, and beside a number of cores, the answer says it.
-    beside = beside_cores(sizing)
+    beside = _beside_cores(sizing)
     yield from [] if beside or sizing.fits(asked.number) == "carries" else emptier_table(sizing)
     if sizing.larger_frames:
         yield "No throughput was measured with frames as large as the mean: larger frames may cost more."
     if not beside and not all(one.fits(asked.number) == "carries" for one in found):
-        yield from used_alone(sizing)
+        yield from _used_alone(sizing)
 
 
 def _entries(sizing: Sizing) -> Iterator[str]:
@@ -447,11 +425,11 @@ def _remedy(limit: SubscriberLimit, sizing: Sizing) -> str:
     entries, result = entries_of_all(sizing.asked), limit.result
     is_table = sizing.table_limit is not None and sizing.table_limit < entries
     if limit.ended == "open connections" and not is_table and result is not None and result.limited_by == "device":
-        return _NO_TABLE
+        return "find what refuses them (natgauge explain)"
     if limit.ended != "port blocks" and not is_table and result is not None and result.limited_by == "log":
-        return _OF_LOG
+        return "a faster program that writes the log, whose records were lost (natgauge explain)"
     if too_few:
-        return _LARGER_BLOCKS
+        return "larger blocks, or more blocks for each subscriber"
     # How many cores are needed is in the table.
     cores = "more cores" if sizing.cores_for(number) is not None else "more or faster cores"
     return _REMEDIES[limit.ended].format(cores=cores, entries=with_noun(in_full(entries), "entries"))
@@ -524,7 +502,7 @@ def _chosen_tables(sizing: Sizing) -> list[str]:
     return [f"Rates with {others} entries in the table were not used: {why}."]
 
 
-def own_work(found: Sequence[Sizing]) -> Iterator[str]:
+def _own_work(found: Sequence[Sizing]) -> Iterator[str]:
     """Yield what is in the rates, and what is not: the tester's own work, with its share, and that of a card."""
     rates = list(zip(names_of(found), map(_rates, found), strict=True))
     shared = [(name, [one for one in own if one.placement == "shared"]) for name, own in rates]
@@ -556,12 +534,6 @@ def most_share(sizing: Sizing) -> float | None:
     return max((share for result in _rates(sizing) if (share := own_share(result)) is not None), default=None)
 
 
-def meaning_of_marks(found: Sequence[Sizing]) -> list[str]:
-    """What the marks in the table mean, with the doubts; none where no figure has a mark."""
-    said = explained([grave_doubts(limit, sizing.asked) for sizing in found for limit in sizing.limits])
-    return [said] if said else []
-
-
 def doubt_lines(found: Sequence[Sizing]) -> list[str]:
     """The doubts that could change the answers, in one line; none where there are none.
 
@@ -580,7 +552,7 @@ def doubt_lines(found: Sequence[Sizing]) -> list[str]:
 
 def _doubted(sizing: Sizing) -> dict[int, tuple[Result, list[Note]]]:
     """The results of the limits that decide, each once, with the doubts that could change the answer."""
-    limits = deciding_limits(sizing) or sizing.limits
+    limits = _deciding_limits(sizing) or sizing.limits
     every = [(limit.result, grave_doubts(limit, sizing.asked)) for limit in limits]
     return {id(result): (result, doubts) for result, doubts in every if result is not None and doubts}
 

@@ -1,12 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The question on subscribers, which results say something of it, and their gateways and numbers in words.
-
-Gateways, numbers of subscribers and of cores, and commands in words.
-
-Which results say something of the subscribers, and why the others are left out.
-
-The question: what each subscriber takes, and all of them together.
-"""
+"""The question on subscribers, which results say something of it, and their gateways, numbers and commands in words."""
 
 from __future__ import annotations
 
@@ -39,6 +32,7 @@ from natgauge.metrics import metrics
 from natgauge.metrics.metric import Resource
 from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
+from natgauge.reports.grouping import grouped
 from natgauge.words import MAXIMUM_CONNECTIONS, enumerated
 
 #: Limits as subjects of sentences.
@@ -51,6 +45,13 @@ SUBJECTS: Final[Mapping[Ended, str]] = {
 }
 #: How subscribers use the directions, where both are as busy, and where one is not.
 AS_MANY, NONE_UP = "if as many frames go up as down", "if no frames go up"
+#: Settings that tell gateways of one name apart, in words.
+_SETTINGS: Final = {
+    "cpu": "on",
+    "outside_addresses": "outside addresses",
+    "psid_length": "PSID length",
+    "psid_offset": "PSID offset",
+}
 #: Smaller numbers have three significant digits, and all others each digit of the whole number.
 _WHOLE: Final = 100
 #: A table of this many times the connections has room for those of the system, too.
@@ -69,18 +70,10 @@ def names_of(found: Sequence[Sizing]) -> list[str]:
     firsts = [sizing.results[0] for sizing in found]
     facts = [
         (
-            with_noun(first.device_cores, "cores") if first.device_cores else "cores not known",
+            cores_of(first),
             f"placement {first.placement}",
             log_of(first).removeprefix(", ") or "no log",
-            *(
-                f"{words} {first.parameter(name)}"
-                for name, words in (
-                    ("cpu", "on"),
-                    ("outside_addresses", "outside addresses"),
-                    ("psid_length", "PSID length"),
-                    ("psid_offset", "PSID offset"),
-                )
-            ),
+            *(f"{words} {first.parameter(name)}" for name, words in _SETTINGS.items()),
         )
         for first in firsts
     ]
@@ -123,7 +116,7 @@ def _subscribers(number: Span) -> str:
     return "less than 1 subscriber" if said == "0" else with_noun(said, "subscribers")
 
 
-def figure_in_words(value: float, way: Way = "near") -> str:
+def _figure_in_words(value: float, way: Way = "near") -> str:
     """A number as all of these answers have it: every digit of the whole number, and of small ones three in all."""
     # Without the last digits of a float, which are those of its arithmetic.
     value = float(f"{value:.12g}")
@@ -139,11 +132,11 @@ def span_in_words(known: Span) -> str:
 
 
 def _ends_of(lower: float, upper: float) -> str:
-    least, most = figure_in_words(lower, "down"), "" if math.isinf(upper) else figure_in_words(upper, "up")
+    least, most = _figure_in_words(lower, "down"), "" if math.isinf(upper) else _figure_in_words(upper, "up")
     if not most:
         return f"{least} or more" if lower > 0 else "any number"
     if lower == upper:
-        return figure_in_words(lower)
+        return _figure_in_words(lower)
     return f"{least} to {most}" if lower > 0 else f"up to {most}"
 
 
@@ -186,11 +179,8 @@ def emptier_table(sizing: Sizing) -> list[str]:
 
 def commands_of(found: Sequence[Sizing]) -> dict[str, list[str]]:
     """The commands that measure what no result says, by what they are for; one for each gateway."""
-    commands: dict[str, list[str]] = {}
-    for sizing in found:
-        for what, command in _commands(sizing):
-            commands.setdefault(f"To measure {what}", []).append(command)
-    return {what: list(dict.fromkeys(own)) for what, own in commands.items()}
+    commands = grouped(each for sizing in found for each in _commands(sizing))
+    return {f"To measure {what}": list(dict.fromkeys(own)) for what, own in commands.items()}
 
 
 def _commands(sizing: Sizing) -> Iterator[tuple[str, str]]:
@@ -215,10 +205,10 @@ def _options_of(result: Result) -> str:
     way, tolerance = result.parameter("logging"), result.number("log_tolerance")
     # Without them, the result would be of another group (`sizings`).
     logging = "" if way is None else f" --logging {shlex.quote(str(way))}"
-    return f"{given_gateway(result)}{logging}{f' --log-tolerance {tolerance:.10g}' if tolerance else ''}"
+    return f"{_given_gateway(result)}{logging}{f' --log-tolerance {tolerance:.10g}' if tolerance else ''}"
 
 
-def given_gateway(result: Result) -> str:
+def _given_gateway(result: Result) -> str:
     """The gateway as a command line takes it: its name, or the path of its recipe that was given.
 
     The name in a result may have the recipe's digest behind it, where there are several versions of the recipe.
@@ -351,7 +341,7 @@ def frames_of(sizing: Sizing) -> _Frames | None:
     if bits is None:
         return None
     mean = " on average" if mix_of(used.result.parameters) or asked.mean_frame is not None else ""
-    words = f"{figure_in_words(octets)} octets{without_tags(used.result)}{mean}"
+    words = f"{_figure_in_words(octets)} octets{without_tags(used.result)}{mean}"
     return _Frames(
         used.each, octets, words, 1e6 * asked.megabits + used.each * (bits.wire - bits.packets) / bits.frames
     )
@@ -381,13 +371,13 @@ def _connections_of_all(found: Sequence[Sizing]) -> Iterator[str]:
         return
     needed = {(sizing.asked.least_entries, sizing.asked.may_take_more) for sizing in found}
     if asked.entries is not None and len(needed) == 1:
-        entries = with_noun(figure_in_words(asked.least_entries), "table entries")
+        entries = with_noun(_figure_in_words(asked.least_entries), "table entries")
         own = found[0].asked.entries
         why = f": those that it opens in {in_full(asked.kept)} s" if own == asked.opened and asked.kept else ""
         each = f" (at least {in_full(own)} each{why})" if own != asked.connections else ""
         yield f"{entries}{each}{' or more' * asked.may_take_more}"
     if asked.new is not None:
-        yield f"{with_noun(figure_in_words(float(exact(asked.new) * asked.number)), 'new connections/s')}"
+        yield f"{with_noun(_figure_in_words(float(exact(asked.new) * asked.number)), 'new connections/s')}"
 
 
 def frames_in_words(frames: _Frames, asked: Subscribers) -> str:
