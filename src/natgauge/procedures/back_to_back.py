@@ -98,7 +98,9 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         self.rate = settings.burst_rate or BURST_SHARE * top_rate(runner.measurer) / settings.active
         self.throughput = self._throughput()
         #: Frames/s above which the throughput surely is not; None = not known.
-        self.throughput_upper = self._throughput_upper()
+        self.throughput_upper = self.throughput
+        if not settings.throughput_rate and self.throughput is not None:
+            self.throughput_upper = runner.first[-1].measurements[-1].upper
         self._meant = self.rate
         #: A burst that was tried before the search, and how that ended.
         self._tried: tuple[float, Trial] | None = None
@@ -112,12 +114,6 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         except TimeUpError as error:
             self.first_notes.append(left_out("the throughput, and with it the corrected buffer time,", error))
             return None
-
-    def _throughput_upper(self) -> float | None:
-        """Return the upper bound of the throughput, frames/s of each direction; that of a given one is itself."""
-        if self.settings.throughput_rate or self.throughput is None:
-            return self.throughput
-        return self.runner.first[-1].measurements[-1].upper
 
     def once(self, known: float | None) -> Measurement:
         slow = self._slowed_down() if known is None and self.settings.burst_rate is None else []
@@ -153,7 +149,8 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
 
     def _figures(self, repetition: Measurement) -> dict[str, float]:
         """The rate of the burst, and the buffer times in seconds."""
-        sent = self._sent_rate(repetition)
+        # The lowest rate at which the burst that is the answer was really sent.
+        sent = self.rate * min(map(_share_of_rate, repetition.passed), default=1.0)
         implied, corrected = buffer_times(repetition.value, sent, self.throughput or 0.0)
         figures = {"implied_buffer_seconds": implied, SENT_RATE: sent}
         if self.throughput is None:
@@ -240,10 +237,6 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         return any(
             counts.lost > rate * (counts.worst_lag_ns / 1e9) for counts in outcome.phase2.values() if counts.lost
         )
-
-    def _sent_rate(self, repetition: Measurement) -> float:
-        """The lowest rate in frames/s at which the burst that is the answer was really sent."""
-        return self.rate * min(map(_share_of_rate, repetition.passed), default=1.0)
 
 
 def _least_received(outcome: Trial) -> float | None:

@@ -119,10 +119,8 @@ class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
         if result.summary.median == 0:
             reason = all_at_no_rate(result.notes, held=HELD_FIGURE in result.figures)
             raise BrokenError(f"{ENUMERATION_ORDERS}: order {settings.order}: {reason}")
-        advice, what = (
-            rate_search.length_of_connections(settings.phase1_frames).advice,
-            f"the rate of order {settings.order}",
-        )
+        advice = rate_search.length_of_connections(settings.phase1_frames).advice
+        what = f"the rate of order {settings.order}"
         short = rate_search.short_note(result.measurements, settings.placement, settings.error, advice, what)
         self.repetition_notes.extend(short)
         return result.summary.median

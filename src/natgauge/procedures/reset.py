@@ -129,7 +129,6 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
                 f"{self.power_off_seconds:g}: a reset of the {self.reset_kind} leaves the power on; leave it out, or "
                 "give --reset-kind power",
             )
-
         if self.before_seconds + self.power_off_seconds >= self.trial_seconds:
             raise wrong(
                 "power_off_seconds",
@@ -273,8 +272,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
         return counts.received_frames / counts.offered_frames
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
-        before = self.settings.before_seconds
-        settings = self.settings
+        settings, before = self.settings, self.settings.before_seconds
         by = "by natgauge" if settings.reset_command is None else "by the user's command"
         off = f", which was off for {settings.power_off_seconds:g} s (subtracted)" * (settings.reset_kind == "power")
         text = (

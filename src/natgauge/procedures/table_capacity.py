@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from natgauge.causes.cause import FULL, Cause, FullTable, of_share
 from natgauge.errors import BrokenError
@@ -98,23 +98,22 @@ class TableCapacitySettings(validation.ValidationSettings):
         return self.safe_connections or max(1, int(self.connections * FIRST_SHARE))
 
 
-@dataclass(frozen=True, slots=True)
-class _Rate:
-    """The searched rate of the last safe C, in connections/s, and what the device surely does (see `queues`)."""
+class _Rate(NamedTuple):
+    """The searched rate of a number of connections, in 1/s, and what the device surely does (see `queues`)."""
 
     rate: float
     least: float
 
 
-def _step(  # noqa: PLR0913, PLR0917 - the columns of a row
-    stage: str, connections: int, rate: float, least: float, needed: float, decided: str, why: str = ""
+def _step(  # noqa: PLR0913 - the columns of a row
+    stage: str, connections: int, rate: _Rate, needed: float = 0.0, *, decided: str, why: str = ""
 ) -> Row:
     """Return the row of a decision on one number of connections, and of the trial that decided it."""
     return {
         "stage": stage,
         "connections": float(connections),
-        "rate": rate,
-        "rate_at_least": least,
+        "rate": rate.rate,
+        "rate_at_least": rate.least,
         "rate_needed": needed,
         "decided": decided,
         "why": why,
@@ -274,10 +273,11 @@ class _Capacity:
 
     def _take(self, stage: str, count: int, rate: float) -> None:
         """Note the searched rate of a C that is safe by that."""
-        least = queues.least_rate_with_queues(count, rate, self._wait)
-        self._steps.append(_step(stage, count, rate, least, 0.0, "safe"))
-        self._safe = count
-        self._rate = _Rate(rate, least)
+        self._safe, self._rate = count, self._rate_of(count, rate)
+        self._steps.append(_step(stage, count, self._rate, decided="safe"))
+
+    def _rate_of(self, count: int, rate: float) -> _Rate:
+        return _Rate(rate, queues.least_rate_with_queues(count, rate, self._wait) if rate else 0.0)
 
     # One number of connections
 
@@ -299,8 +299,7 @@ class _Capacity:
             self._decided = False
             known = f"between {self._safe} and {self._unsafe}" if self._unsafe else f"{self._safe} or more"
             self._notes.append(Note("undecided", f"the capacity is {known} connections; {error}"))
-        least = queues.least_rate_with_queues(count, rate, self._wait) if rate else 0.0
-        self._steps.append(_step(stage, count, rate, least, needed, decided, why))
+        self._steps.append(_step(stage, count, self._rate_of(count, rate), needed, decided=decided, why=why))
         if rate:
             self._safe = count
         elif decided != "undecided":
@@ -333,7 +332,7 @@ class _Capacity:
         rate = self._search(count, self._top(count), needed)
         if rate < needed:
             return 0.0
-        self._rate = _Rate(rate, queues.least_rate_with_queues(count, rate, self._wait))
+        self._rate = self._rate_of(count, rate)
         return rate
 
     def _search(self, count: int, top: float, floor: float) -> float:

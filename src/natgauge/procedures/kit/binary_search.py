@@ -246,11 +246,8 @@ def tester_note(value: float, upper: float | None, top: float, unit: str) -> lis
         return [Note("tester", f"the tester's highest, {written(top)} {unit}, passed: the device may do more")]
     if value <= TESTER_SHARE * top:
         return []
-    return [
-        Note(
-            "tester", f"the result is {in_percent(value / top)} of the tester's own highest rate, {written(top)} {unit}"
-        )
-    ]
+    text = f"the result is {in_percent(value / top)} of the tester's own highest rate, {written(top)} {unit}"
+    return [Note("tester", text)]
 
 
 class _Search:

@@ -28,7 +28,7 @@ from natgauge.measurer import Ability
 from natgauge.metrics import declared
 from natgauge.metrics.catalogue import TIMED_FRAMES
 from natgauge.notes import Note
-from natgauge.procedures.kit.frame_counts import lost_share, worst
+from natgauge.procedures.kit.frame_counts import lost_share
 from natgauge.procedures.kit.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.phases import Phase1Settings, Phase2Settings
 from natgauge.procedures.kit.results import Measurement, repetitions_note, tolerance_note
@@ -457,9 +457,7 @@ def read(outcome: Trial, timing: Timing) -> dict[str, float]:
     if len(each) > 1:
         for direction, figures in each.items():
             figures_of_both |= {f"{name}_from_{direction.value}": value for name, value in figures.items()}
-    return figures_of_both | {
-        "lost_percent": 100 * worst({d: lost_share(counts) for d, counts in outcome.phase2.items()})
-    }
+    return figures_of_both | {"lost_percent": 100 * max(map(lost_share, outcome.phase2.values()), default=0.0)}
 
 
 def too_high_note(outcome: Trial, share: float, timed: Iterable[StreamCounts]) -> Note:

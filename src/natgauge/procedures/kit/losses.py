@@ -358,7 +358,9 @@ def _seen(rate: float, outcome: Trial) -> _Seen:
 
 def _bad_of(kind: str, outcome: Trial, streams: Sequence[StreamCounts]) -> int:
     if kind == LATE:
-        return _late_of(streams)
+        late, due = _bad(streams, LATE), sum(counts.due_frames for counts in streams)
+        # All of a trial whose frames came back, but none in time: a queue that is full loses some as well.
+        return due if late >= LEAST_GOOD and not any(counts.received_frames for counts in streams) else late
     if kind == UNLOGGED:
         log = outcome.readings.log
         # The log is that of the whole trial: after a phase 2 that opens connections, its frames are no measure of it.
@@ -368,12 +370,6 @@ def _bad_of(kind: str, outcome: Trial, streams: Sequence[StreamCounts]) -> int:
     if outcome.failed_phase != 1 or outcome.table_count is None:
         return 0
     return max(outcome.stored - outcome.table_count, 0)
-
-
-def _late_of(streams: Sequence[StreamCounts]) -> int:
-    """Late frames; all of a trial whose frames came back, but none in time: a queue that is full loses some as well."""
-    late, due = _bad(streams, LATE), sum(counts.due_frames for counts in streams)
-    return due if late >= LEAST_GOOD and not any(counts.received_frames for counts in streams) else late
 
 
 def _bad(streams: Sequence[StreamCounts], kind: str) -> int:

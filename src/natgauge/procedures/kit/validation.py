@@ -16,6 +16,7 @@ connections, too, so it is not proved again.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple
@@ -43,24 +44,6 @@ SLOWER_SHARE = 0.5
 SAFE_SHARE_OF_DOWNLOAD = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Validation:
-    """Rate at which the connections are queried.
-
-    Attributes:
-        alpha: r as a share of R, 0 < alpha <= 1.
-        most: highest r in frames/s that the device safely forwards from the Responder; None = unknown.
-    """
-
-    alpha: float
-    most: float | None = None
-
-    def rate(self, establishing: float) -> float:
-        """The rate r, in frames/s, that follows connections established at R per second."""
-        rate = self.alpha * establishing
-        return rate if self.most is None else min(rate, self.most)
-
-
 @dataclass(frozen=True, kw_only=True)
 class ValidationSettings(TrialSettings):
     """Settings of a measurement that asks every connection after it was established."""
@@ -78,11 +61,10 @@ class ValidationSettings(TrialSettings):
         """Seconds of queries after the first phase 1; later trials are compared with the time-outs before they run."""
         return FIRST_TRIAL_SECONDS / self.alpha
 
-    def validation(self) -> Validation:
-        """Return the initial rate of queries, before any trial."""
-        if self.download_rate is None:
-            return Validation(self.alpha)
-        return Validation(self.alpha, self.download_rate * SAFE_SHARE_OF_DOWNLOAD)
+    @property
+    def most_asked(self) -> float:
+        """The highest r, in frames/s, that the device safely forwards as far as is known before a trial."""
+        return math.inf if self.download_rate is None else self.download_rate * SAFE_SHARE_OF_DOWNLOAD
 
 
 def validation_plan(settings: TrialSettings, connections: int, establishing: float, asking: float) -> TrialPlan:
@@ -166,7 +148,7 @@ class CapacityTrials:
     def __init__(self, runner: TrialRunner, settings: ValidationSettings) -> None:
         self._runner = runner
         self._settings = settings
-        self._validation = settings.validation()
+        self._most_asked = settings.most_asked
         self.attempts: list[Attempt] = []
         self.notes: list[Note] = []
         self.bounds = Bounds()
@@ -200,7 +182,7 @@ class CapacityTrials:
 
     def passes(self, count: int, rate: float) -> bool:
         """Whether all connections are established at this rate and answer; queries slow down if they fail."""
-        asking = self._validation.rate(rate)
+        asking = min(self._settings.alpha * rate, self._most_asked)
         outcome = self._valid(validation_plan(self._settings, count, rate, asking), rate)
         if outcome.verdict is Verdict.PASS:
             return True
@@ -216,7 +198,7 @@ class CapacityTrials:
                 slower = self._repeated(slow, slower)
         if validation_cause(outcome, slower, count) != "r too high":
             return False
-        self._validation = replace(self._validation, most=half)
+        self._most_asked = half
         text = f"asking at more than {written(half)} frames/s loses frames, so nothing is asked faster"
         self.notes.append(Note("search", text))
         return True
