@@ -41,7 +41,6 @@ FIRST_BURST = 512
 #: Shares of the remaining time that the search for a safe phase 1 and then the search for the throughput may take.
 PHASE1_TIME_SHARE = 0.4
 THROUGHPUT_TIME_SHARE = 0.5
-LONGEST_BURST_SECONDS = 30.0
 #: Bursts run at this share of the tester's highest rate: at the whole of it a burst of less than a millisecond is never
 #: on time, because its first batch costs more than the following ones.
 BURST_SHARE = 0.5
@@ -63,7 +62,7 @@ RFC_REPETITIONS = 50
 class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings, SearchSettings):
     """Settings of the back-to-back frames. The error is of the length of bursts, as a share or in frames."""
 
-    burst_seconds: float = chosen(2.0, "longest burst to try", "s", (0.001, LONGEST_BURST_SECONDS))
+    burst_seconds: float = chosen(2.0, "longest burst to try", "s", (0.001, 30.0))
     burst_rate: float | None = chosen(
         None,
         "rate of the burst in each direction",

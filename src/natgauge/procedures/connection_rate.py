@@ -4,8 +4,8 @@
 A forwarded frame counts as an established connection (RFC 9693 section 4.6). Where the device reports its own count,
 the verdict of the trial compares the two. With TCP the last message of the handshake is the frame that must arrive.
 
-A short trial favours a device with queues before it; `kit.search.queues` limits this effect. In `shared` placement the
-tolerated lag has the same effect; `kit.search.late_frames` limits it, and refuses trials that would be too short.
+A short trial favours a device with queues before it; `kit.queues` limits this effect. In `shared` placement the
+tolerated lag has the same effect; `kit.rate_search` limits it, and refuses trials that would be too short.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ class ConnectionRateSettings(DrawSettings, SearchSettings):
     limits_waits = True
 
     def __post_init__(self) -> None:
-        """Refuse draws in another order."""
         super().__post_init__()
         if self.order == DRAWN:
             return
@@ -54,9 +53,8 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
         return repetition if self.settings.order != DRAWN else self._with_drawn(repetition)
 
     def length(self) -> rate_search.Length:
-        return rate_search.length_of_connections(
-            self.settings.phase1_frames, "connections" if self.settings.draws is None else "draws"
-        )
+        what = "connections" if self.settings.draws is None else "draws"
+        return rate_search.length_of_connections(self.settings.phase1_frames, what)
 
     def _with_drawn(self, repetition: Measurement) -> Measurement:
         """Add the expected number of connections, and the counted number of the trial that gave the value."""

@@ -69,7 +69,6 @@ class CostSettings(TrialSettings):
     hot_spots: bool = chosen(False, "list the kernel functions that take the time (requires perf)")
 
     def __post_init__(self) -> None:
-        """Refuse what slices do not do."""
         super().__post_init__()
         left_out = {
             "loss_tolerance": self.loss_tolerance,

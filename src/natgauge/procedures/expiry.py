@@ -101,14 +101,12 @@ class _Expiry(HeldConnections[ExpirySettings]):
         begun, ended = (
             next((at for at, reading in enumerate(readings) if reading.count <= level), None) for level in (high, low)
         )
-        if (begun is None or ended is None) and watched < settings.watch_seconds:
-            raise TimeUpError(
-                f"{readings[-1].count} of {settings.connections} connections were left when the time was over"
-            )
         if begun is None or ended is None:
+            remaining = f"{readings[-1].count} of {settings.connections} connections were left"
+            if watched < settings.watch_seconds:
+                raise TimeUpError(f"{remaining} when the time was over")
             raise BrokenError(
-                f"{EXPIRY}: {readings[-1].count} of {settings.connections} connections were left after "
-                f"{readings[-1].seconds:.1f} s; give shorter time-outs or watch longer"
+                f"{EXPIRY}: {remaining} after {readings[-1].seconds:.1f} s; give shorter time-outs or watch longer"
             )
         begin, end = crossing(readings, begun, high), crossing(readings, ended, low)
         figures = {"first_tenth_seconds": begin, "last_tenth_seconds": end, "watched_seconds": readings[-1].seconds}

@@ -52,5 +52,5 @@ PROCEDURE = Procedure(
     IPDV,
     settings=IpdvSettings,
     # One frame may have waited behind an earlier one, and the next one before a later one.
-    start=partial(TimedTrials, timing=Timing(IPDV.name, IPDV.value_figure, read, EXTREMES, waits=2, of_slowest=True)),
+    start=partial(TimedTrials, timing=Timing(IPDV, read, EXTREMES, waits=2, of_slowest=True)),
 )

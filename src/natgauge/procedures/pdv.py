@@ -44,8 +44,6 @@ PROCEDURE = Procedure(
     # The percentile decides for both: of a variation much smaller than the delays a bucket is more than 1 %.
     start=partial(
         TimedTrials,
-        timing=Timing(
-            PDV.name, PDV.value_figure, read, ("delay_99_9_us",), ("pdv_us",), ends_of_variation, of_slowest=True
-        ),
+        timing=Timing(PDV, read, ("delay_99_9_us",), ("pdv_us",), ends_of_variation, of_slowest=True),
     ),
 )

@@ -211,7 +211,6 @@ class _ResetTime(HeldConnections[ResetSettings]):
         return self.measurement(max(silences) * 1000, limited_by=limit, figures=figures, notes=notes)
 
     def _restarted(self) -> Trial:
-        """Run a trial in which the device is restarted."""
         return self.must(self.rate, self.settings.reset_plan(self.preparation.rate, self.rate), 1)
 
     def _resets(self, outcome: Trial) -> dict[Direction, _Reset]:
@@ -454,7 +453,6 @@ def _last_lost(counts: StreamCounts) -> float:
 
 
 def _late_seconds(counts: StreamCounts) -> float:
-    """Return by how much a sender was late at worst."""
     return counts.worst_lag_ns / 1e9
 
 

@@ -57,7 +57,6 @@ class StabilitySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
     load: float = field(default=0.5, metadata=ABOUT_LOAD)
 
     def __post_init__(self) -> None:
-        """Refuse more periods than a result may have rows."""
         super().__post_init__()
         if self.periods > MOST_PERIODS:
             raise wrong(

@@ -29,6 +29,7 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.binary_search import SearchSpan
 from natgauge.procedures.kit.held_connections import FIRST_RATE, unprepared
 from natgauge.procedures.kit.mixed_loads import ROOM, CombinedLoad, MixedLoad, MixedSettings, prepared
+from natgauge.procedures.kit.phases import Preparation
 from natgauge.procedures.kit.procedure import Answered, Procedure
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
@@ -74,7 +75,6 @@ class SubscribersSettings(MixedSettings):
     fills_table = True
 
     def __post_init__(self) -> None:
-        """Refuse a profile that is none, and one without frames."""
         super().__post_init__()
         if self.floods and not self.profile_of_one.new_per_second:
             raise wrong(
@@ -226,24 +226,21 @@ def _refuse_other(name: str, given: object, own: Mapping[str, object]) -> None:
 
 
 def _start(runner: TrialRunner, settings: SubscribersSettings) -> _Subscribers | Answered:
-    hosts, timeout = runner.measurer.hosts, runner.measurer.timeout_seconds
-    kept = settings.forgets_after(runner.measurer)
+    hosts, kept = runner.measurer.hosts, settings.forgets_after(runner.measurer)
     settings.refuse_unlike(hosts, kept)
     each = settings.each(kept)
     most = math.ceil(hosts * each.open) if hosts > 1 else settings.connections
     preparation = prepared(runner, settings, most, each.at_first(settings.trial_seconds), grows=True)
-    if answered := unprepared(preparation, {}):
-        return answered
-    found = _Subscribers(runner, settings, preparation)
-    found.each, found.timeout = each, timeout
-    return found
+    return unprepared(preparation, {}) or _Subscribers(runner, settings, preparation)
 
 
 class _Subscribers(MixedLoad[SubscribersSettings]):
     """The highest number of subscribers."""
 
-    each: CombinedLoad
-    timeout: int | None
+    def __init__(self, runner: TrialRunner, settings: SubscribersSettings, preparation: Preparation) -> None:
+        super().__init__(runner, settings, preparation)
+        self.each = settings.each(settings.forgets_after(runner.measurer))
+        self.timeout = runner.measurer.timeout_seconds
 
     def load_of(self, rate: float) -> CombinedLoad:
         return self.each.times(rate)
@@ -260,7 +257,6 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
 
     @property
     def hosts(self) -> int:
-        """Number of the Initiator's addresses."""
         return self.runner.measurer.hosts
 
     def _sources(self, plan: TrialPlan, subscribers: float) -> int:
@@ -270,7 +266,6 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
 
     @property
     def ended_by_ranges(self) -> str:
-        """What ends the search where neither device nor tester does, in words."""
         most, end = self.settings.most_subscribers, self.span().top
         if most is not None and most <= end:
             tried = with_noun(most, "subscribers that are", "subscriber that is")

@@ -83,7 +83,6 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
         self.rate = min(self.throughput * settings.overload, top_rate(runner.measurer) / settings.active)
 
     def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> Trial:
-        """Run a trial; it is INVALID where the overload was not sent."""
         return self.judged(super().trial(load, plan, bounds))
 
     def judged(self, outcome: Trial) -> Trial:

@@ -37,8 +37,6 @@ from natgauge.records.repetition import Row
 from natgauge.trials import Trial
 from natgauge.words import LimitedBy, TcpState
 
-Method = Literal["quick", "full"]
-
 #: Without a C0 from the user the search starts at this share of the connections that there are four tuples for.
 FIRST_SHARE = 1 / 64
 #: A share of the last safe rate that surely is no overload.
@@ -62,7 +60,7 @@ class TableCapacitySettings(validation.ValidationSettings):
     safe_connections: int | None = chosen(
         None, "C0, a number of connections that the table can hold", "connections", default="1/64 of the connections"
     )
-    method: Method = chosen(
+    method: Literal["quick", "full"] = chosen(
         "quick", "one trial for each number of connections (quick), or a search for its rate (full)"
     )
     beta: float = chosen(0.1, "unacceptable drop of the rate in the exponential search", "share", _CHECK_DROP)
@@ -77,7 +75,6 @@ class TableCapacitySettings(validation.ValidationSettings):
         return queues.with_wait_limit(self)
 
     def __post_init__(self) -> None:
-        """Refuse what does not fit the connections, and four tuples that cannot be counted."""
         super().__post_init__()
         if self.safe_connections is not None:
             whole("safe connections", self.safe_connections, 1, self.connections)

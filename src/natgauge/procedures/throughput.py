@@ -22,8 +22,6 @@ from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TimeUpError, TrialRunner, cut_off
 from natgauge.trials import TrialPlan
 
-SearchWay = Literal["binary", "mlrsearch"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ThroughputSettings(ModifiedSettings, Phase1Settings, SearchSettings):
@@ -33,7 +31,7 @@ class ThroughputSettings(ModifiedSettings, Phase1Settings, SearchSettings):
     may be bad.
     """
 
-    search: SearchWay = chosen("binary", "search method", section="Search")
+    search: Literal["binary", "mlrsearch"] = chosen("binary", "search method", section="Search")
     goals: Preset = chosen("rfc2544", "goals of the search, with mlrsearch", section="Search")
 
     def __post_init__(self) -> None:

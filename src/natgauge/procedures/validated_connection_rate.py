@@ -39,7 +39,6 @@ class ValidatedConnectionRateSettings(ValidationSettings, SearchSettings):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a second rule for r where alpha is fixed."""
         super().__post_init__()
         if self.failed_validation == "fail" and self.download_rate is not None:
             raise wrong(

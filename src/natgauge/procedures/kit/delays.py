@@ -25,8 +25,8 @@ from natgauge.figure_text import number as written
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import Shares, shares
 from natgauge.measurer import Ability
-from natgauge.metrics import declared
 from natgauge.metrics.catalogue import TIMED_FRAMES
+from natgauge.metrics.metric import Metric
 from natgauge.notes import Note
 from natgauge.procedures.kit.frame_counts import lost_share
 from natgauge.procedures.kit.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
@@ -102,7 +102,7 @@ def ends_of_variation(delays: Delays) -> tuple[float, float]:
 
 
 def without_slowest(delays: Delays, frames: int) -> Delays | None:
-    """The rest without the `count` slowest frames and largest differences up and down; None = nothing is left.
+    """The rest without so many of the slowest frames, and of the largest differences up and down; None = none is left.
 
     Where it is not known which frames a stall delayed, but how many, each percentile of the others lies between that of
     what is left and that of all.
@@ -126,7 +126,7 @@ def without_slowest(delays: Delays, frames: int) -> Delays | None:
 
 
 def _trimmed(buckets: Buckets, frames: int) -> tuple[tuple[float, float, int], ...]:
-    """The frames without the last `count`."""
+    """The buckets without so many of the last frames."""
     kept = list(buckets)
     while kept and frames:
         lower, upper, number = kept.pop()
@@ -230,8 +230,7 @@ class Timing:
         others: names of further figures that are also reported without frames in stalls, but do not repeat a trial.
     """
 
-    metric: str
-    headline: str
+    metric: Metric
     read: Reading
     percentiles: tuple[str, ...]
     others: tuple[str, ...] = ()
@@ -243,7 +242,7 @@ class Timing:
         """Return between which values the headline of the worse direction is, in us, and of how many frames it is."""
         directions = list(every)
         counted = {TIMED_FRAMES: float(min(delays.frames for delays in directions))}
-        names = declared(self.metric).sampled_between
+        names = self.metric.sampled_between
         if self.ends is None or names is None:
             return counted
         each = [self.ends(delays) for delays in directions]
@@ -322,7 +321,7 @@ class TimedTrials(HeldConnections[DelaySettingsT]):
                 self.repetition_notes.extend(self._stalls_note(outcome, share))
             if time_is_up:
                 break
-        return self.measurement(figures[self.timing.headline], figures=figures, series=rows)
+        return self.measurement(figures[self.timing.metric.value_figure], figures=figures, series=rows)
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         """Return what 100 % is, and what of the delays is not, or may not be, the device's own."""
@@ -393,7 +392,7 @@ class TimedTrials(HeldConnections[DelaySettingsT]):
             return Note("own delay", "the tester's own delay was not measured; it is part of the figures")
         share = shares("loads", self.settings.loads)[0]
         own = measurer.own_delays(self.settings.timed_plan(self.preparation.rate, self.throughput * share, share))
-        largest = max(self.timing.read(delays)[self.timing.headline] for delays in own.values())
+        largest = max(self.timing.read(delays)[self.timing.metric.value_figure] for delays in own.values())
         text = (
             f"the tester's own part at {in_percent(share)} of the throughput, its ports joined without a device, is "
             f"{written(largest)} us; it is not subtracted"
@@ -449,7 +448,7 @@ def longer_trials(least: float) -> str:
 def read(outcome: Trial, timing: Timing) -> dict[str, float]:
     """Every figure of each direction, of both the one that is farther from 0, and what was lost."""
     if not outcome.delays:
-        raise BrokenError(f"{timing.metric}: the trial left no delays, although they were requested")
+        raise BrokenError(f"{timing.metric.name}: the trial left no delays, although they were requested")
     each = {direction: timing.figures(delays) for direction, delays in outcome.delays.items()}
     names = [name for name in next(iter(each.values())) if all(name in figures for figures in each.values())]
     # A difference between delays may be negative; of a delay the largest is the worst.

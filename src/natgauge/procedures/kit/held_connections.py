@@ -310,11 +310,10 @@ def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings,
         f"{result.parameters['error']}, trials of {result.parameters['trial_seconds']:g} s"
     )
     held.first_notes.append(Note("throughput", text))
-    run = result.parameters
-    advice, searched = rate_search.length_of_trials(run["trial_seconds"]).advice, SearchError.parse(run["error"])
-    held.first_notes += rate_search.short_note(
-        result.measurements, run["placement"], searched, advice, "the throughput"
-    )
+    advice = rate_search.length_of_trials(result.parameters["trial_seconds"]).advice
+    searched = SearchError.parse(result.parameters["error"])
+    placement = result.parameters["placement"]
+    held.first_notes += rate_search.short_note(result.measurements, placement, searched, advice, "the throughput")
     if result.summary.median == 0:
         if held.settings.measures_loss and HIGHEST_FIGURE in result.figures:
             return _in_place_of_throughput(held, result)

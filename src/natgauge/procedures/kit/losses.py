@@ -59,7 +59,7 @@ from natgauge.procedures.kit.frame_counts import (
     lost_at_most,
     lost_more_connections,
 )
-from natgauge.procedures.kit.results import Attempt
+from natgauge.procedures.kit.results import Attempt, failed_by_device
 from natgauge.trials import Trial
 from natgauge.words import WRONG_FRAMES, LimitedBy, Verdict
 
@@ -445,15 +445,8 @@ def rare_loss_note(attempts: Iterable[Attempt], upper: float | None, unit: str) 
     """
     if upper is None:
         return []
-    failed = [
-        attempt
-        for attempt in attempts
-        if attempt.outcome.verdict is Verdict.FAIL
-        and attempt.outcome.limited_by == "device"
-        and attempt.load >= RARE_ABOVE * upper
-        # Queues before the device take up most of what a short trial loses.
-        and not attempt.short
-    ]
+    # Queues before the device take up most of what a short trial loses.
+    failed = [each for each in failed_by_device(attempts) if each.load >= RARE_ABOVE * upper and not each.short]
     rare = [attempt for attempt in failed if _is_rare(attempt.outcome, 1 - upper / attempt.load)]
     if not rare or 2 * len(rare) < len(failed):
         return []
@@ -464,8 +457,7 @@ def rare_loss_note(attempts: Iterable[Attempt], upper: float | None, unit: str) 
         for attempt in rare
         for stream in deciding_counts(attempt.outcome)
     )
-    loads = [attempt.load for attempt in rare]
-    rates = least_to_most(loads)
+    rates = least_to_most([attempt.load for attempt in rare])
     text = (
         f"{lost:,} of {due:,} frames were lost in {len(rare)} of {with_noun(len(failed), 'failed trials')} at {rates} "
         f"{unit}, where a device that can do {written(upper)} {unit} loses {written(overload)} frames: the loss has "

@@ -207,7 +207,6 @@ class CombinedLoad:
 
     @property
     def _least_open(self) -> int:
-        """The fewest connections of a trial."""
         return LEAST_OPEN if self.new or self.flood else 1
 
     def beyond(self, seconds: float) -> float:
@@ -591,7 +590,6 @@ def _loses_few(repetition: Measurement) -> bool:
 
 
 def _lowest_failed(repetition: Measurement) -> list[Attempt]:
-    """The failed trials at the lowest loads that failed."""
     failed = [each for each in repetition.deciding if each.outcome.verdict is Verdict.FAIL]
     lowest = min((each.load for each in failed), default=0.0)
     return [each for each in failed if each.load <= NEAR * lowest]

@@ -240,6 +240,11 @@ def verdict_counts(attempts: Iterable[Attempt]) -> dict[Verdict, int]:
     return {verdict: counts[verdict] for verdict in Verdict}
 
 
+def failed_by_device(attempts: Iterable[Attempt]) -> list[Attempt]:
+    """Return the trials that failed for the device itself, and not for its table, its ports or its log."""
+    return [each for each in attempts if each.outcome.verdict is Verdict.FAIL and each.outcome.limited_by == "device"]
+
+
 def disturbed_note(measurements: Iterable[Measurement]) -> list[Note]:
     """Return a note on the number of disturbed trials, and of those that failed because of it; empty if none."""
     outcomes: list[Trial] = [attempt.outcome for repetition in measurements for attempt in repetition.attempts]
@@ -430,14 +435,7 @@ def _lost_at(attempts: Sequence[Attempt]) -> Mapping[str, float]:
     without a counter, so the sum may be less than 100. Two interfaces may count the same frame, so the shares are of
     the counted frames where these are more than the lost ones. Empty for a single device, and without lost frames.
     """
-    failed = [
-        attempt
-        for attempt in attempts
-        if attempt.outcome.verdict is Verdict.FAIL
-        and attempt.outcome.limited_by == "device"
-        and attempt.outcome.readings.dropped
-        and _lost(attempt.outcome)
-    ]
+    failed = [each for each in failed_by_device(attempts) if each.outcome.readings.dropped and _lost(each.outcome)]
     outcomes = [attempt.outcome for attempt in _deciding(failed)]
     dropped: Counter[str] = Counter()
     for outcome in outcomes:

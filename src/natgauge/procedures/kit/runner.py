@@ -209,7 +209,6 @@ class TimeBudget:
     _began: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start the clock."""
         self._began = self.clock()
 
     @property
