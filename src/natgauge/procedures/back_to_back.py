@@ -10,7 +10,7 @@ the device buffers:
   it has both ends.
 
 The benchmark of RFC 9004 is the mean of the repetitions. Each burst has a phase 1 of its own, which takes most of a
-trial's time, so the search begins near its end, and metrics that must be measured first have a share of the time only.
+trial's time.
 """
 
 from __future__ import annotations
@@ -163,10 +163,9 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         meant = "" if self.rate == self._meant else f", as the tester did not reach {written(self._meant)}"
         sent_rate = f", really sent at {written(sent)} ({in_percent(sent / self.rate)})" if found else ""
         late = f"bursts of {written(self.late)} frames and less could not be sent at their rate"
-        throughput = "not known" if self.throughput is None else f"{written(self.throughput)} {self.settings.rate_unit}"
-        bursts_at = (
-            f"bursts at {written(self.rate)} {self.settings.rate_unit}{sent_rate}{meant}; throughput {throughput}"
-        )
+        unit = self.settings.rate_unit
+        throughput = "not known" if self.throughput is None else f"{written(self.throughput)} {unit}"
+        bursts_at = f"bursts at {written(self.rate)} {unit}{sent_rate}{meant}; throughput {throughput}"
         notes = [Note("method", bursts_at)]
         if found:
             bursts, longest = [each.value for each in found], statistics.fmean(map(_longest, found))

@@ -19,14 +19,13 @@ from natgauge.notes import Note
 from natgauge.procedures.kit import rate_search
 from natgauge.procedures.kit.phases import DrawSettings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import SearchedRate, SearchSettings, expected_rate
 from natgauge.procedures.kit.results import Measurement, with_handshakes
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.words import DRAWN
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConnectionRateSettings(DrawSettings, SearchSettings):
+class ConnectionRateSettings(DrawSettings, rate_search.SearchSettings):
     """Settings of the connection rate: the settings of a search, and of draws."""
 
     limits_waits = True
@@ -41,12 +40,12 @@ class ConnectionRateSettings(DrawSettings, SearchSettings):
         object.__setattr__(self, "four_tuples", None)
 
 
-class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
+class _ConnectionRate(rate_search.SearchedRate[ConnectionRateSettings]):
     """The highest rate in connections/s."""
 
     def __init__(self, runner: TrialRunner, settings: ConnectionRateSettings) -> None:
         super().__init__(runner, settings)
-        self.expected = expected_rate(runner, settings, "new")
+        self.expected = rate_search.expected_rate(runner, settings, "new")
 
     def search_once(self, known: float | None) -> Measurement:
         repetition = with_handshakes(super().search_once(known))

@@ -30,7 +30,6 @@ from natgauge.procedures.kit.phases import (
     safely_below,
 )
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.words import DRAWN, Order
@@ -40,7 +39,7 @@ ENDING_SHARE = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnumerationOrdersSettings(DrawSettings, Phase1Settings, SearchSettings):
+class EnumerationOrdersSettings(DrawSettings, Phase1Settings, rate_search.SearchSettings):
     """Settings of the comparison; draws are those of the one order that draws."""
 
     always_draws = True

@@ -23,7 +23,6 @@ from natgauge.procedures.kit.frame_counts import lost_by_size, lost_share, share
 from natgauge.procedures.kit.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.phases import Phase1Settings, Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import top_rate
 from natgauge.procedures.kit.results import Measurement, tolerance_note
 from natgauge.procedures.kit.runner import TimeUpError, TrialRunner, left_out
 from natgauge.records.repetition import Row
@@ -75,7 +74,7 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
         settings = self.settings
         if settings.full_rate is not None:
             return settings.full_rate, "as asked for"
-        top = top_rate(self.runner.measurer) / settings.active
+        top = rate_search.top_rate(self.runner.measurer) / settings.active
         if not settings.relative:
             return top, "the tester's own highest rate"
         if self.preparation.unavoidable and settings.throughput_rate is None:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inter packet delay variation (RFC 8219 section 7.3.2): D(i) - D(i-1) of frames sent one after the other.
-
-A pair of which one frame was lost has no difference (RFC 5481 section 4.1); the number of lost frames is reported.
-"""
+"""Inter packet delay variation (RFC 8219 section 7.3.2): D(i) - D(i-1) of frames sent one after the other."""
 
 from __future__ import annotations
 

@@ -29,7 +29,6 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.binary_search import SearchSpan
 from natgauge.procedures.kit.held_connections import FIRST_RATE, unprepared
 from natgauge.procedures.kit.mixed_loads import ROOM, CombinedLoad, MixedLoad, MixedSettings, prepared
-from natgauge.procedures.kit.phases import Preparation
 from natgauge.procedures.kit.procedure import Answered, Procedure
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
@@ -226,21 +225,24 @@ def _refuse_other(name: str, given: object, own: Mapping[str, object]) -> None:
 
 
 def _start(runner: TrialRunner, settings: SubscribersSettings) -> _Subscribers | Answered:
-    hosts, kept = runner.measurer.hosts, settings.forgets_after(runner.measurer)
+    hosts, timeout = runner.measurer.hosts, runner.measurer.timeout_seconds
+    kept = settings.forgets_after(runner.measurer)
     settings.refuse_unlike(hosts, kept)
     each = settings.each(kept)
     most = math.ceil(hosts * each.open) if hosts > 1 else settings.connections
     preparation = prepared(runner, settings, most, each.at_first(settings.trial_seconds), grows=True)
-    return unprepared(preparation, {}) or _Subscribers(runner, settings, preparation)
+    if answered := unprepared(preparation, {}):
+        return answered
+    found = _Subscribers(runner, settings, preparation)
+    found.each, found.timeout = each, timeout
+    return found
 
 
 class _Subscribers(MixedLoad[SubscribersSettings]):
     """The highest number of subscribers."""
 
-    def __init__(self, runner: TrialRunner, settings: SubscribersSettings, preparation: Preparation) -> None:
-        super().__init__(runner, settings, preparation)
-        self.each = settings.each(settings.forgets_after(runner.measurer))
-        self.timeout = runner.measurer.timeout_seconds
+    each: CombinedLoad
+    timeout: int | None
 
     def load_of(self, rate: float) -> CombinedLoad:
         return self.each.times(rate)

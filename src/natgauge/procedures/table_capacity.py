@@ -2,11 +2,9 @@
 """Connection tracking table capacity (RFC 9693 section 4.9): the largest number of connections that are all kept.
 
 docs/method/table-capacity.md has the method, and how it differs from the standard's pseudo code. Validation
-(section 4.6) decides whether C connections fit. So the behaviour of a full device does not matter: whether it refuses
-new connections or removes the least recently used or the oldest ones, one of the C does not answer. The rate reveals a
-device that slows down at its limit: C is safe while its validated connection rate R is at least a set share of the last
-safe one. The last safe rate itself is tried first, because a search that never tries its upper end reduces it a bit
-with each step.
+(`kit.validation`) decides whether C connections fit. The rate reveals a device that slows down at its limit: C is safe
+while its validated connection rate R is at least a set share of the last safe one. The last safe rate itself is tried
+first, because a search that never tries its upper end reduces it a bit with each step.
 """
 
 from __future__ import annotations
@@ -26,13 +24,6 @@ from natgauge.procedures.kit.rate_search import top_rate
 from natgauge.procedures.kit.results import Measurement, tolerance_note, verdict_counts
 from natgauge.procedures.kit.runner import Bounds, TrialRunner
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
-from natgauge.procedures.kit.validation import (
-    LEAST_RATE,
-    SLOWER,
-    CapacityTrials,
-    CollapsedError,
-    UndecidedError,
-)
 from natgauge.records.repetition import Row
 from natgauge.trials import Trial
 from natgauge.words import LimitedBy, TcpState
@@ -138,7 +129,7 @@ class _Capacity:
     def __init__(self, runner: TrialRunner, settings: TableCapacitySettings) -> None:
         self._top_rate = top_rate(runner.measurer)
         self._settings = settings
-        self._trials = CapacityTrials(runner, settings)
+        self._trials = validation.CapacityTrials(runner, settings)
         self._notes: list[Note] = []
         self._steps: list[Row] = []
         self._rate = _Rate(self._top_rate, 0.0)
@@ -209,11 +200,11 @@ class _Capacity:
     def _rate_of_first(self, count: int) -> float:
         try:
             return self._search(count, self._top(count), 0.0)
-        except CollapsedError as error:
+        except validation.CollapsedError as error:
             raise BrokenError(
                 f"{TABLE_CAPACITY}: the device collapsed with C0 = {count} connections; {error}"
             ) from None
-        except UndecidedError as error:
+        except validation.UndecidedError as error:
             raise BrokenError(f"{TABLE_CAPACITY}: {error}") from None
 
     def _few_fit(self, count: int) -> bool:
@@ -233,7 +224,7 @@ class _Capacity:
     def _search_again(self, stage: str) -> None:
         try:
             rate = self._search(self._safe, self._top(self._safe), 0.0)
-        except (CollapsedError, UndecidedError):
+        except (validation.CollapsedError, validation.UndecidedError):
             rate = 0.0
         if rate:
             self._take(stage, self._safe, rate)
@@ -287,11 +278,10 @@ class _Capacity:
             rate = self._quick(count, needed) if self._settings.method == "quick" else self._full(count, needed)
             decided = "safe" if rate else "unsafe"
             if not rate:
-                fault = self._trials.fault(count)
-                self._limit, why = fault
-        except CollapsedError as error:
+                self._limit, why = self._trials.fault(count)
+        except validation.CollapsedError as error:
             decided, why, self._limit = "collapsed", str(error), "device"
-        except UndecidedError as error:
+        except validation.UndecidedError as error:
             decided, why, self._limit = "undecided", str(error), error.limited_by
             self._decided = False
             known = f"between {self._safe} and {self._unsafe}" if self._unsafe else f"{self._safe} or more"
@@ -311,7 +301,7 @@ class _Capacity:
         too high.
         """
         comfortable = COMFORTABLE_SHARE * self._rate.least
-        for rate in (comfortable, comfortable / SLOWER):
+        for rate in (comfortable, comfortable / validation.SLOWER):
             if rate > needed:
                 if self._passes_if_sent(count, rate):
                     return rate
@@ -340,7 +330,7 @@ class _Capacity:
         """
         lower, upper = 0.0, top
         rate = top
-        while rate >= LEAST_RATE:
+        while rate >= validation.LEAST_RATE:
             if self._passes_if_sent(count, rate):
                 lower = rate
                 if rate == top:
@@ -361,18 +351,17 @@ class _Capacity:
         """Whether that number is kept at this rate; what the tester cannot send is not."""
         try:
             return self._trials.passes(count, rate)
-        except UndecidedError as error:
+        except validation.UndecidedError as error:
             if error.limited_by != "tester":
                 raise
             return False
 
     def _bounds(self) -> Bounds:
         lower = float(self._safe) or None
-        upper = None if self._unsafe is None else float(self._unsafe)
-        left = None
-        if self._unsafe is not None:
-            left = max(1, ((self._unsafe - self._safe) // self._settings.capacity_error).bit_length())
-        return Bounds(lower, upper, left)
+        if self._unsafe is None:
+            return Bounds(lower)
+        left = max(1, ((self._unsafe - self._safe) // self._settings.capacity_error).bit_length())
+        return Bounds(lower, float(self._unsafe), left)
 
 
 def full_note(outcomes: Iterable[Trial]) -> list[Note]:

@@ -78,7 +78,7 @@ class _Throughput(HeldRate[ThroughputSettings]):
 
     def __init__(self, runner: TrialRunner, settings: ThroughputSettings, preparation: Preparation) -> None:
         super().__init__(runner, settings, preparation)
-        self._expected = self._from_slices()
+        self.expected = self._from_slices()
 
     def _from_slices(self) -> float | None:
         """Return the rate expected from slices, frames/s of each direction; None where slices lack these frames."""
@@ -102,7 +102,7 @@ class _Throughput(HeldRate[ThroughputSettings]):
             floor=LEAST_FRAMES / settings.trial_seconds,
             start=FIRST_RATE if settings.stateless else self.preparation.rate,
             unit=settings.rate_unit,
-            expected=self._expected,
+            expected=self.expected,
         )
 
     def searched(self, known: float | None) -> Measurement:

@@ -23,13 +23,12 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import SearchedRate, SearchSettings
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import Bounds, TrialRunner
-from natgauge.procedures.kit.validation import Cause, ValidationSettings
 from natgauge.trials import Trial
 from natgauge.words import Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValidatedConnectionRateSettings(ValidationSettings, SearchSettings):
+class ValidatedConnectionRateSettings(validation.ValidationSettings, SearchSettings):
     """Settings of the validated connection rate: the settings of a search and of a validation."""
 
     limits_waits = True
@@ -54,7 +53,7 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
     def __init__(self, runner: TrialRunner, settings: ValidatedConnectionRateSettings) -> None:
         super().__init__(runner, settings)
         self.most_asked = settings.most_asked
-        self.causes: Counter[Cause] = Counter()
+        self.causes: Counter[validation.Cause] = Counter()
         self.validation_rates: dict[float, float] = {}
 
     def search_once(self, known: float | None) -> Measurement:
@@ -70,7 +69,8 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
     # Phase 1 is the shorter one, as connections are asked no faster than they were established.
 
     def probe(self, rate: float, _short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
-        connections, validation_rate = self.settings.connections, self._asking(rate)
+        connections = self.settings.connections
+        validation_rate = self.settings.asking_rate(rate, self.most_asked)
         outcome = self._asked(connections, rate, validation_rate, bounds)
         if outcome.verdict is Verdict.PASS:
             self.validation_rates[rate] = validation_rate
@@ -90,10 +90,7 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
         return replace(outcome, reason=f"{outcome.reason} ({why})")
 
     def fewer(self, rate: float, connections: int, bounds: Bounds) -> Trial:
-        return self._asked(connections, rate, self._asking(rate), bounds)
-
-    def _asking(self, rate: float) -> float:
-        return min(self.settings.alpha * rate, self.most_asked)
+        return self._asked(connections, rate, self.settings.asking_rate(rate, self.most_asked), bounds)
 
     def _asked(self, connections: int, rate: float, asking: float, bounds: Bounds) -> Trial:
         return self.runner.run(validation.validation_plan(self.settings, connections, rate, asking), rate, bounds)

@@ -2,7 +2,7 @@
 """Metrics of delays: their statistics, and trials whose frames are timed, at shares of the throughput.
 
 The statistics are percentiles of recorded delays, and the two variations of RFC 5481. Frames that did not come have no
-delay. They are counted as lost and left out: packet delay variation is of the frames that came (RFC 5481 section 4.2),
+delay. They are reported as lost and left out: packet delay variation is of the frames that came (RFC 5481 section 4.2),
 and a difference needs both frames of its pair (RFC 5481 section 4.1).
 
 The tester's own part of a delay is reported. A core that stops delays all frames that are due in that time. These
@@ -192,7 +192,7 @@ class DelaySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
 DelaySettingsT = TypeVar("DelaySettingsT", bound=DelaySettings)
 
 
-class Moved(NamedTuple):
+class _Moved(NamedTuple):
     """A figure of one direction that frames in stalls changed, by its name in words.
 
     The value is in us; without the slowest frames, as many as were due in stalls, None = not known.
@@ -208,13 +208,6 @@ class Moved(NamedTuple):
         if self.without is None:
             return math.inf
         return abs(self.value - self.without) / max(abs(self.value), abs(self.without))
-
-
-class _Stalled(NamedTuple):
-    """A trial that is repeated because frames in stalls moved its figures; `judged` is its outcome by these rules."""
-
-    outcome: Trial
-    judged: Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +251,7 @@ class Timing:
         rest = self.read(left)
         return figures | {_without_stalls(name): rest[name] for name in (*self.percentiles, *self.others)}
 
-    def moved(self, outcome: Trial) -> list[Moved]:
+    def moved(self, outcome: Trial) -> list[_Moved]:
         """The percentiles of each direction that frames in stalls moved, or may have moved, by more than a bucket."""
         moved = []
         for direction, delays in outcome.delays.items():
@@ -271,7 +264,7 @@ class Timing:
                 if without is None or abs(value - without) > BUCKET_WIDTH * abs(value):
                     whose = f" {origin(direction)}" if len(outcome.delays) > 1 else ""
                     said = _SAID.get(name, name.removesuffix("_us").replace("_", " "))
-                    moved.append(Moved(said + whose, value, without))
+                    moved.append(_Moved(said + whose, value, without))
         return moved
 
 
@@ -281,8 +274,8 @@ class TimedTrials(HeldConnections[DelaySettingsT]):
     def __init__(self, runner: TrialRunner, settings: DelaySettingsT, timing: Timing) -> None:
         super().__init__(runner, settings)
         self.timing = timing
-        #: Trials at the current load whose percentiles stalls moved.
-        self._stalled: list[_Stalled] = []
+        #: Trials at the current load whose percentiles stalls moved, each with its outcome by that rule.
+        self._stalled: list[tuple[Trial, Trial]] = []
         self.throughput = throughput_of(self, settings)
 
     def once(self, _known: float | None) -> Measurement:
@@ -344,7 +337,7 @@ class TimedTrials(HeldConnections[DelaySettingsT]):
         outcome = super().trial(load, plan, bounds)
         judged = self.judged(outcome)
         if judged is not outcome:
-            self._stalled.append(_Stalled(outcome, judged))
+            self._stalled.append((outcome, judged))
         return judged
 
     def judged(self, outcome: Trial) -> Trial:
@@ -362,9 +355,9 @@ class TimedTrials(HeldConnections[DelaySettingsT]):
         """Return the trial with the fewest frames in stalls, of those at this load whose percentiles stalls moved."""
         if not self._stalled:
             return None
-        least = min(self._stalled, key=lambda each: _stalled_share(each.outcome))
-        self.count(least.judged, least.outcome)
-        return least.outcome
+        least, judged = min(self._stalled, key=lambda each: _stalled_share(each[0]))
+        self.count(judged, least)
+        return least
 
     def _stalls_note(self, outcome: Trial, share: float) -> list[Note]:
         moved = self.timing.moved(outcome)

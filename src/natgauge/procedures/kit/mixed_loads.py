@@ -113,8 +113,7 @@ def _upper(searched: Measurement) -> float | None:
 def _of_first(alone: Measurement) -> Iterator[Note]:
     """Yield what is known of the load without the flood; its doubts are about the share, and not about the value."""
     by = alone.limited_by
-    word = _NO_LEAST.get(by)
-    if word is not None:
+    if (word := _NO_LEAST.get(by)) is not None:
         text = f"the {by} ended the search, not the device, which may keep a smaller share: no least share is known"
         yield _without(Note(word, text))
     yield from map(_without, alone.notes)
@@ -265,7 +264,6 @@ class MixedSettings(Phase1Settings, SearchSettings):
     )
 
     def __post_init__(self) -> None:
-        """Refuse draws: new connections are counted."""
         super().__post_init__()
         if self.order == "with-replacement":
             raise wrong(

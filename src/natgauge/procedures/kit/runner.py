@@ -406,7 +406,7 @@ class TrialRunner:
         self._spent_seconds += self.clock() - begin
         self.attempts.append(Attempt(load, short=False, outcome=outcome))
         self.observe(self._event(plan, load, bounds, judged(outcome) if judged else outcome))
-        refuse_contradiction(self.metric, plan, outcome)
+        _refuse_contradiction(self.metric, plan, outcome)
         return outcome
 
     def run_periods(self, plan: TrialPlan, load: float, go_on: Callable[[Trial], bool]) -> list[Period]:
@@ -483,7 +483,7 @@ class TrialRunner:
         return left * self._spent_seconds / done
 
 
-def refuse_contradiction(metric: str, plan: TrialPlan, outcome: Trial) -> None:
+def _refuse_contradiction(metric: str, plan: TrialPlan, outcome: Trial) -> None:
     """Refuse a device that counts no connection after it forwarded all of them.
 
     A count of some, but too few, is a table that is full or drops what is old; a count of none is read from the wrong

@@ -66,6 +66,10 @@ class ValidationSettings(TrialSettings):
         """The highest r, in frames/s, that the device safely forwards as far as is known before a trial."""
         return math.inf if self.download_rate is None else self.download_rate * SAFE_SHARE_OF_DOWNLOAD
 
+    def asking_rate(self, establishing: float, most: float) -> float:
+        """The rate r, in frames/s, that follows connections established at R per second; no more than `most`."""
+        return min(self.alpha * establishing, most)
+
 
 def validation_plan(settings: TrialSettings, connections: int, establishing: float, asking: float) -> TrialPlan:
     """A trial that establishes `connections` at R = `establishing` and asks each once at r = `asking`."""
@@ -123,13 +127,6 @@ class UndecidedError(Exception):
         self.limited_by = limited_by
 
 
-class Fault(NamedTuple):
-    """Reason for connections that were not kept: the limit, as in a trial's outcome, and its figures."""
-
-    limited_by: LimitedBy
-    figures: str
-
-
 class _Proved(NamedTuple):
     """A table that kept only `kept` of `connections`, however slowly they were opened."""
 
@@ -182,7 +179,7 @@ class CapacityTrials:
 
     def passes(self, count: int, rate: float) -> bool:
         """Whether all connections are established at this rate and answer; queries slow down if they fail."""
-        asking = min(self._settings.alpha * rate, self._most_asked)
+        asking = self._settings.asking_rate(rate, self._most_asked)
         outcome = self._valid(validation_plan(self._settings, count, rate, asking), rate)
         if outcome.verdict is Verdict.PASS:
             return True
@@ -203,36 +200,36 @@ class CapacityTrials:
         self.notes.append(Note("search", text))
         return True
 
-    def fault(self, count: int) -> Fault:
-        """Find the cause of the connections that the last trial did not keep."""
-        fault = self._fault(count)
-        if fault.limited_by in FULL:
+    def fault(self, count: int) -> tuple[LimitedBy, str]:
+        """Return why the last trial did not keep all connections: the limit, as in a trial's outcome, and figures."""
+        limit, figures = self._fault(count)
+        if limit in FULL:
             self.full_at = _kept(self.last, count)
-        return fault
+        return limit, figures
 
-    def _fault(self, count: int) -> Fault:
+    def _fault(self, count: int) -> tuple[LimitedBy, str]:
         if self.last.limited_by == "log":
             # Every connection was kept, so neither the table nor a slower rate is the question.
-            return Fault("log", self.last.reason)
+            return "log", self.last.reason
         rate = self.attempts[-1].load
         before, kept = self._kept_faster(count, rate), _kept(self.last, count)
         for slower in range(MOST_SLOWER + 1):
             if slower:
                 rate = max(rate / SLOWER, LEAST_RATE)
                 if self.passes(count, rate):
-                    return Fault("device", f"kept when opened at {written(rate)}/s, but not faster")
+                    return "device", f"kept when opened at {written(rate)}/s, but not faster"
                 before, kept = kept, _kept(self.last, count)
             if (limit := self.last.limited_by) is not None and limit in FULL:
-                return Fault(limit, self.last.reason)
+                return limit, self.last.reason
             if self._proved is not None and self._proved.keeps(kept, count):
                 proved = f"as many as of {self._proved.connections}, which was no more by opening them slower"
-                return Fault("table", f"{kept} kept, {proved}")
+                return "table", f"{kept} kept, {proved}"
             if before is not None and _as_few(before, kept, count):
                 sentence = f"{kept} kept, no more by opening them at {written(rate)}/s"
                 if _holds_all(self.last, count):
-                    return Fault("device", sentence)
+                    return "device", sentence
                 self._proved = _Proved(count, kept)
-                return Fault("table", sentence)
+                return "table", sentence
         reason = f"of {count} connections {kept} were kept when opened at {written(rate)}/s, and fewer the faster"
         raise UndecidedError(reason, "device")
 
