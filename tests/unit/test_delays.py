@@ -14,6 +14,7 @@ from tests.unit.recorded_delays import inter_packet_variations, recorded
 
 from natgauge.delays import Delays, Variation
 from natgauge.late_delays import LateDelays, merged
+from natgauge.metrics.catalogue import IPDV, PDV
 from natgauge.procedures import ipdv, pdv
 from natgauge.procedures.kit.delays import (
     Timing,
@@ -112,7 +113,7 @@ def test_of_two_directions_the_ends_are_those_of_the_slower_one_and_the_frames_t
         ends = lower * US, (lower + 9) * US
         return Delays(frames, 1000 * US, ends[1], ends[0], 0, ((*ends, frames),))
 
-    timing = Timing("pdv", "pdv_us", pdv.read, (), ends=ends_of_variation)
+    timing = Timing(PDV, pdv.read, (), ends=ends_of_variation)
     found = timing.of_headline([delays(1000, 700), delays(1009, 900)])
     assert found == pytest.approx({"pdv_lowest_us": 9, "pdv_highest_us": 18, "timed_frames": 700})
 
@@ -126,7 +127,7 @@ def test_of_two_directions_the_difference_farther_from_0_is_shown() -> None:
     both = {Direction.INITIATOR: delays(-3 * US, US), Direction.RESPONDER: delays(-9 * US, 4 * US)}
     counts = make_counts(intended=1, offered=1, received=1)
     outcome = make_outcome(phase1=counts, phase2=dict.fromkeys(Direction, counts), delays=both)
-    found = read(outcome, Timing("ipdv", "ipdv_spread_us", ipdv.read, ipdv.EXTREMES))
+    found = read(outcome, Timing(IPDV, ipdv.read, ipdv.EXTREMES))
     assert (found["ipdv_minimum_us"], found["ipdv_maximum_us"]) == pytest.approx((-9, 4))
     assert found["ipdv_spread_us"] == pytest.approx(13)
     assert found["ipdv_minimum_us_from_initiator"] == pytest.approx(-3)

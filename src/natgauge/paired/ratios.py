@@ -173,10 +173,6 @@ class RoundPlace:
             return (own - testers,)
         return (own - testers, *(own - took[cable] for cable in self.cables))
 
-    def same_tester(self, other: RoundPlace) -> bool:
-        """Whether the tester's own work is the same for both, so that its uncertainty is the same, too."""
-        return self.cables == other.cables and len(self.positions) == len(other.positions)
-
 
 @dataclass(frozen=True, slots=True)
 class Seat(Generic[KindT]):
@@ -323,7 +319,8 @@ def _assumptions(place: RoundPlace, baseline: RoundPlace) -> list[tuple[int, int
     def positions(of: RoundPlace) -> range:
         return range(1 if len(of.positions) == len(of.cables) else 1 + len(of.cables))
 
-    if place.same_tester(baseline):
+    if place.cables == baseline.cables and len(place.positions) == len(baseline.positions):
+        # The tester's own work is the same for both, so its uncertainty is the same, too.
         return [(at, at) for at in positions(place)]
     return list(itertools.product(positions(place), positions(baseline)))
 

@@ -10,7 +10,7 @@ the device buffers:
   it has both ends.
 
 The benchmark of RFC 9004 is the mean of the repetitions. Each burst has a phase 1 of its own, which takes most of a
-trial's time, so the search begins near its end, and metrics that must be measured first have a share of the time only.
+trial's time.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ FIRST_BURST = 512
 #: Shares of the remaining time that the search for a safe phase 1 and then the search for the throughput may take.
 PHASE1_TIME_SHARE = 0.4
 THROUGHPUT_TIME_SHARE = 0.5
-LONGEST_BURST_SECONDS = 30.0
 #: Bursts run at this share of the tester's highest rate: at the whole of it a burst of less than a millisecond is never
 #: on time, because its first batch costs more than the following ones.
 BURST_SHARE = 0.5
@@ -63,7 +62,7 @@ RFC_REPETITIONS = 50
 class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings, SearchSettings):
     """Settings of the back-to-back frames. The error is of the length of bursts, as a share or in frames."""
 
-    burst_seconds: float = chosen(2.0, "longest burst to try", "s", (0.001, LONGEST_BURST_SECONDS))
+    burst_seconds: float = chosen(2.0, "longest burst to try", "s", (0.001, 30.0))
     burst_rate: float | None = chosen(
         None,
         "rate of the burst in each direction",
@@ -98,7 +97,9 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         self.rate = settings.burst_rate or BURST_SHARE * top_rate(runner.measurer) / settings.active
         self.throughput = self._throughput()
         #: Frames/s above which the throughput surely is not; None = not known.
-        self.throughput_upper = self._throughput_upper()
+        self.throughput_upper = self.throughput
+        if not settings.throughput_rate and self.throughput is not None:
+            self.throughput_upper = runner.first[-1].measurements[-1].upper
         self._meant = self.rate
         #: A burst that was tried before the search, and how that ended.
         self._tried: tuple[float, Trial] | None = None
@@ -112,12 +113,6 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         except TimeUpError as error:
             self.first_notes.append(left_out("the throughput, and with it the corrected buffer time,", error))
             return None
-
-    def _throughput_upper(self) -> float | None:
-        """Return the upper bound of the throughput, frames/s of each direction; that of a given one is itself."""
-        if self.settings.throughput_rate or self.throughput is None:
-            return self.throughput
-        return self.runner.first[-1].measurements[-1].upper
 
     def once(self, known: float | None) -> Measurement:
         slow = self._slowed_down() if known is None and self.settings.burst_rate is None else []
@@ -153,7 +148,8 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
 
     def _figures(self, repetition: Measurement) -> dict[str, float]:
         """The rate of the burst, and the buffer times in seconds."""
-        sent = self._sent_rate(repetition)
+        # The lowest rate at which the burst that is the answer was really sent.
+        sent = self.rate * min(map(_share_of_rate, repetition.passed), default=1.0)
         implied, corrected = buffer_times(repetition.value, sent, self.throughput or 0.0)
         figures = {"implied_buffer_seconds": implied, SENT_RATE: sent}
         if self.throughput is None:
@@ -167,10 +163,9 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         meant = "" if self.rate == self._meant else f", as the tester did not reach {written(self._meant)}"
         sent_rate = f", really sent at {written(sent)} ({in_percent(sent / self.rate)})" if found else ""
         late = f"bursts of {written(self.late)} frames and less could not be sent at their rate"
-        throughput = "not known" if self.throughput is None else f"{written(self.throughput)} {self.settings.rate_unit}"
-        bursts_at = (
-            f"bursts at {written(self.rate)} {self.settings.rate_unit}{sent_rate}{meant}; throughput {throughput}"
-        )
+        unit = self.settings.rate_unit
+        throughput = "not known" if self.throughput is None else f"{written(self.throughput)} {unit}"
+        bursts_at = f"bursts at {written(self.rate)} {unit}{sent_rate}{meant}; throughput {throughput}"
         notes = [Note("method", bursts_at)]
         if found:
             bursts, longest = [each.value for each in found], statistics.fmean(map(_longest, found))
@@ -240,10 +235,6 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         return any(
             counts.lost > rate * (counts.worst_lag_ns / 1e9) for counts in outcome.phase2.values() if counts.lost
         )
-
-    def _sent_rate(self, repetition: Measurement) -> float:
-        """The lowest rate in frames/s at which the burst that is the answer was really sent."""
-        return self.rate * min(map(_share_of_rate, repetition.passed), default=1.0)
 
 
 def _least_received(outcome: Trial) -> float | None:

@@ -4,8 +4,8 @@
 A forwarded frame counts as an established connection (RFC 9693 section 4.6). Where the device reports its own count,
 the verdict of the trial compares the two. With TCP the last message of the handshake is the frame that must arrive.
 
-A short trial favours a device with queues before it; `kit.search.queues` limits this effect. In `shared` placement the
-tolerated lag has the same effect; `kit.search.late_frames` limits it, and refuses trials that would be too short.
+A short trial favours a device with queues before it; `kit.queues` limits this effect. In `shared` placement the
+tolerated lag has the same effect; `kit.rate_search` limits it, and refuses trials that would be too short.
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ from natgauge.notes import Note
 from natgauge.procedures.kit import rate_search
 from natgauge.procedures.kit.phases import DrawSettings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import SearchedRate, SearchSettings, expected_rate
 from natgauge.procedures.kit.results import Measurement, with_handshakes
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.words import DRAWN
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConnectionRateSettings(DrawSettings, SearchSettings):
+class ConnectionRateSettings(DrawSettings, rate_search.SearchSettings):
     """Settings of the connection rate: the settings of a search, and of draws."""
 
     limits_waits = True
 
     def __post_init__(self) -> None:
-        """Refuse draws in another order."""
         super().__post_init__()
         if self.order == DRAWN:
             return
@@ -42,21 +40,20 @@ class ConnectionRateSettings(DrawSettings, SearchSettings):
         object.__setattr__(self, "four_tuples", None)
 
 
-class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
+class _ConnectionRate(rate_search.SearchedRate[ConnectionRateSettings]):
     """The highest rate in connections/s."""
 
     def __init__(self, runner: TrialRunner, settings: ConnectionRateSettings) -> None:
         super().__init__(runner, settings)
-        self.expected = expected_rate(runner, settings, "new")
+        self.expected = rate_search.expected_rate(runner, settings, "new")
 
     def search_once(self, known: float | None) -> Measurement:
         repetition = with_handshakes(super().search_once(known))
         return repetition if self.settings.order != DRAWN else self._with_drawn(repetition)
 
     def length(self) -> rate_search.Length:
-        return rate_search.length_of_connections(
-            self.settings.phase1_frames, "connections" if self.settings.draws is None else "draws"
-        )
+        what = "connections" if self.settings.draws is None else "draws"
+        return rate_search.length_of_connections(self.settings.phase1_frames, what)
 
     def _with_drawn(self, repetition: Measurement) -> Measurement:
         """Add the expected number of connections, and the counted number of the trial that gave the value."""

@@ -69,7 +69,6 @@ class CostSettings(TrialSettings):
     hot_spots: bool = chosen(False, "list the kernel functions that take the time (requires perf)")
 
     def __post_init__(self) -> None:
-        """Refuse what slices do not do."""
         super().__post_init__()
         left_out = {
             "loss_tolerance": self.loss_tolerance,
@@ -171,8 +170,7 @@ class _Cost(Repetitions[CostSettings]):
         self._sums.append(RoundSums(VoidRounds(COST.name, "round", lambda _: remedy), seating, ratios))
         return self._sums[-1]
 
-    def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
-        del measurements
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         what = _NAMES[self.settings.timed_quantities()[-1]]
         moves = "nanoseconds and ratios move from run to run by more than they move within a run"
         notes = [Note("method", f"the value is that of {what}; {moves}; see the series for all")]

@@ -30,7 +30,6 @@ from natgauge.procedures.kit.phases import (
     safely_below,
 )
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import SearchSettings
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.words import DRAWN, Order
@@ -40,7 +39,7 @@ ENDING_SHARE = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnumerationOrdersSettings(DrawSettings, Phase1Settings, SearchSettings):
+class EnumerationOrdersSettings(DrawSettings, Phase1Settings, rate_search.SearchSettings):
     """Settings of the comparison; draws are those of the one order that draws."""
 
     always_draws = True
@@ -119,10 +118,8 @@ class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
         if result.summary.median == 0:
             reason = all_at_no_rate(result.notes, held=HELD_FIGURE in result.figures)
             raise BrokenError(f"{ENUMERATION_ORDERS}: order {settings.order}: {reason}")
-        advice, what = (
-            rate_search.length_of_connections(settings.phase1_frames).advice,
-            f"the rate of order {settings.order}",
-        )
+        advice = rate_search.length_of_connections(settings.phase1_frames).advice
+        what = f"the rate of order {settings.order}"
         short = rate_search.short_note(result.measurements, settings.placement, settings.error, advice, what)
         self.repetition_notes.extend(short)
         return result.summary.median

@@ -101,16 +101,14 @@ class _Expiry(HeldConnections[ExpirySettings]):
         begun, ended = (
             next((at for at, reading in enumerate(readings) if reading.count <= level), None) for level in (high, low)
         )
-        if (begun is None or ended is None) and watched < settings.watch_seconds:
-            raise TimeUpError(
-                f"{readings[-1].count} of {settings.connections} connections were left when the time was over"
-            )
         if begun is None or ended is None:
+            remaining = f"{readings[-1].count} of {settings.connections} connections were left"
+            if watched < settings.watch_seconds:
+                raise TimeUpError(f"{remaining} when the time was over")
             raise BrokenError(
-                f"{EXPIRY}: {readings[-1].count} of {settings.connections} connections were left after "
-                f"{readings[-1].seconds:.1f} s; give shorter time-outs or watch longer"
+                f"{EXPIRY}: {remaining} after {readings[-1].seconds:.1f} s; give shorter time-outs or watch longer"
             )
-        begin, end = crossing(readings, begun, high), crossing(readings, ended, low)
+        begin, end = _crossing(readings, begun, high), _crossing(readings, ended, low)
         figures = {"first_tenth_seconds": begin, "last_tenth_seconds": end, "watched_seconds": readings[-1].seconds}
         fallen = high - low
         # Between two readings the count may have fallen at any moment.
@@ -142,7 +140,7 @@ def _interval(outcome: Trial) -> float:
     return counts.sending_seconds / max(1, counts.offered_frames)
 
 
-def crossing(readings: Sequence[CountAt], at: int, level: float) -> float:
+def _crossing(readings: Sequence[CountAt], at: int, level: float) -> float:
     """Return the time in s at which the count fell to `level`: on the line from the reading before `at` to that one."""
     before, after = readings[at - 1], readings[at]
     share = (before.count - level) / (before.count - after.count)

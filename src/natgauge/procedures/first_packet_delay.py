@@ -77,13 +77,7 @@ def read(delays: Delays) -> dict[str, float]:
     }
 
 
-_TIMING: Final = Timing(
-    FIRST_PACKET_DELAY.name,
-    FIRST_PACKET_DELAY.value_figure,
-    read,
-    ("typical_us", "p99_us", "worst_case_us"),
-    ends=typical_ends,
-)
+_TIMING: Final = Timing(FIRST_PACKET_DELAY, read, ("typical_us", "p99_us", "worst_case_us"), ends=typical_ends)
 
 
 class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):

@@ -19,11 +19,10 @@ from natgauge.inputs.measuring_types import SearchError
 from natgauge.metrics.catalogue import FRAME_LOSS, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.notes import Note
 from natgauge.procedures.kit import rate_search
-from natgauge.procedures.kit.frame_counts import lost_by_size, lost_share, shares_by_direction, shortfall, worst
+from natgauge.procedures.kit.frame_counts import lost_by_size, lost_share, shares_by_direction, shortfall, worst_percent
 from natgauge.procedures.kit.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.phases import Phase1Settings, Phase2Settings
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.rate_search import top_rate
 from natgauge.procedures.kit.results import Measurement, tolerance_note
 from natgauge.procedures.kit.runner import TimeUpError, TrialRunner, left_out
 from natgauge.records.repetition import Row
@@ -75,7 +74,7 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
         settings = self.settings
         if settings.full_rate is not None:
             return settings.full_rate, "as asked for"
-        top = top_rate(self.runner.measurer) / settings.active
+        top = rate_search.top_rate(self.runner.measurer) / settings.active
         if not settings.relative:
             return top, "the tester's own highest rate"
         if self.preparation.unavoidable and settings.throughput_rate is None:
@@ -194,21 +193,20 @@ def _excused_notes(rows: Sequence[Row], quantity: str, unit: str, *, mixed: bool
 
 def _row(share: float, rate: float, outcome: Trial) -> Row:
     excused = outcome.excused_by_direction
-    lost, missing = shares_by_direction(lost_share, outcome, excused), shares_by_direction(shortfall, outcome, excused)
     row: dict[str, float | str | None] = {
         "offered_percent": round(share * 100, 6),
         "offered_rate": rate,
-        "lost_percent": 100 * worst(lost),
-        "shortfall_percent": 100 * worst(missing),
+        "lost_percent": worst_percent(lost_share, outcome, excused),
+        "shortfall_percent": worst_percent(shortfall, outcome, excused),
         "verdict": str(outcome.verdict),
     }
-    for direction, share_lost in lost.items():
+    for direction, share_lost in shares_by_direction(lost_share, outcome, excused).items():
         row[f"lost_percent_from_{direction.value}"] = 100 * share_lost
     for octets, share_lost in lost_by_size(outcome).items():
         row[f"lost_percent_of_{octets}_octets"] = 100 * share_lost
     if any(excused.values()):
-        row["lost_percent_most"] = 100 * worst(shares_by_direction(lost_share, outcome, {}))
-        row["shortfall_percent_most"] = 100 * worst(shares_by_direction(shortfall, outcome, {}))
+        row["lost_percent_most"] = worst_percent(lost_share, outcome, {})
+        row["shortfall_percent_most"] = worst_percent(shortfall, outcome, {})
     return row
 
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inter packet delay variation (RFC 8219 section 7.3.2): D(i) - D(i-1) of frames sent one after the other.
-
-A pair of which one frame was lost has no difference (RFC 5481 section 4.1); the number of lost frames is reported.
-"""
+"""Inter packet delay variation (RFC 8219 section 7.3.2): D(i) - D(i-1) of frames sent one after the other."""
 
 from __future__ import annotations
 
@@ -52,5 +49,5 @@ PROCEDURE = Procedure(
     IPDV,
     settings=IpdvSettings,
     # One frame may have waited behind an earlier one, and the next one before a later one.
-    start=partial(TimedTrials, timing=Timing(IPDV.name, IPDV.value_figure, read, EXTREMES, waits=2, of_slowest=True)),
+    start=partial(TimedTrials, timing=Timing(IPDV, read, EXTREMES, waits=2, of_slowest=True)),
 )

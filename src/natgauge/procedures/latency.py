@@ -28,8 +28,6 @@ from natgauge.procedures.kit.delays import (
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.trials import TrialPlan
 
-Way = Literal["every-frame", "rfc8219"]
-
 #: RFC 8219 section 7.2.
 RFC_STREAM_SECONDS = 120.0
 RFC_TAGS_FROM_SECONDS = 60.0
@@ -40,11 +38,12 @@ class LatencySettings(DelaySettings):
     """Settings of the latency. RFC 8219 requires the load of 100 % only."""
 
     loads: str = field(default="100%,90%,50%,10%", metadata=ABOUT_LOADS)
-    way: Way = chosen("every-frame", "frames to time: every frame, or tagged frames (rfc8219)")
+    way: Literal["every-frame", "rfc8219"] = chosen(
+        "every-frame", "frames to time: every frame, or tagged frames (rfc8219)"
+    )
     tags: int = chosen(RFC_TAGS, "tagged frames in each direction, with rfc8219", "frames", (RFC_TAGS, 1_000_000))
 
     def __post_init__(self) -> None:
-        """Refuse a literal stream that is too short to be one."""
         super().__post_init__()
         if self.way == "rfc8219":
             in_range("trial seconds (way rfc8219)", self.trial_seconds, RFC_STREAM_SECONDS, 3600, "s")
@@ -86,9 +85,7 @@ def read(delays: Delays) -> dict[str, float]:
 PROCEDURE = Procedure(
     LATENCY,
     settings=LatencySettings,
-    start=partial(
-        TimedTrials, timing=Timing(LATENCY.name, LATENCY.value_figure, read, PERCENTILES, OTHERS, typical_ends)
-    ),
+    start=partial(TimedTrials, timing=Timing(LATENCY, read, PERCENTILES, OTHERS, typical_ends)),
     profiles={
         "quick": {"loads": "100%,50%"},
         # RFC 8219 section 7.2: 500 tags of a stream of 120 s, at the throughput.

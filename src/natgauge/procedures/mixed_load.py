@@ -32,8 +32,6 @@ from natgauge.words import Transport, sending
 #: Largest share of a limit that is surely no more than it.
 _JUST_BELOW: Final = 1 - 1e-9
 _LEAST_NEW: Final = 0.0001
-#: The longest life, in seconds: a day.
-LONGEST_LIFE_SECONDS: Final = 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +58,13 @@ class MixedLoadSettings(MixedSettings):
         None,
         "time for which each connection is open",
         "s",
-        (ROUND_TRIP_SECONDS, LONGEST_LIFE_SECONDS),
+        (ROUND_TRIP_SECONDS, 86_400.0),
         default="all connections are open at every rate",
         group="traffic",
     )
     transport: Transport = "udp"
 
     def __post_init__(self) -> None:
-        """Refuse two numbers of new connections, and a life of connections of which none is new."""
         super().__post_init__()
         if self.new_rate is None:
             return
@@ -196,7 +193,6 @@ class _MixedLoad(MixedLoad[MixedLoadSettings]):
 
     @property
     def ended_by_ranges(self) -> str:
-        """What ends the search where neither device nor tester does, in words."""
         if self.top == super().top:
             return super().ended_by_ranges
         return (

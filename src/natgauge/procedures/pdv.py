@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packet delay variation (RFC 8219 section 7.3.1): the 99.9th percentile of all delays - the smallest delay.
-
-Every frame of phase 2 is timed. Lost frames have no delay and are left out; their number is reported
-(RFC 5481 section 4.2).
-"""
+"""Packet delay variation (RFC 8219 section 7.3.1): the 99.9th percentile of all delays - the smallest delay."""
 
 from __future__ import annotations
 
@@ -44,8 +40,6 @@ PROCEDURE = Procedure(
     # The percentile decides for both: of a variation much smaller than the delays a bucket is more than 1 %.
     start=partial(
         TimedTrials,
-        timing=Timing(
-            PDV.name, PDV.value_figure, read, ("delay_99_9_us",), ("pdv_us",), ends_of_variation, of_slowest=True
-        ),
+        timing=Timing(PDV, read, ("delay_99_9_us",), ("pdv_us",), ends_of_variation, of_slowest=True),
     ),
 )

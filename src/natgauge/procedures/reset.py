@@ -129,7 +129,6 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
                 f"{self.power_off_seconds:g}: a reset of the {self.reset_kind} leaves the power on; leave it out, or "
                 "give --reset-kind power",
             )
-
         if self.before_seconds + self.power_off_seconds >= self.trial_seconds:
             raise wrong(
                 "power_off_seconds",
@@ -212,7 +211,6 @@ class _ResetTime(HeldConnections[ResetSettings]):
         return self.measurement(max(silences) * 1000, limited_by=limit, figures=figures, notes=notes)
 
     def _restarted(self) -> Trial:
-        """Run a trial in which the device is restarted."""
         return self.must(self.rate, self.settings.reset_plan(self.preparation.rate, self.rate), 1)
 
     def _resets(self, outcome: Trial) -> dict[Direction, _Reset]:
@@ -273,8 +271,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
         return counts.received_frames / counts.offered_frames
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
-        before = self.settings.before_seconds
-        settings = self.settings
+        settings, before = self.settings, self.settings.before_seconds
         by = "by natgauge" if settings.reset_command is None else "by the user's command"
         off = f", which was off for {settings.power_off_seconds:g} s (subtracted)" * (settings.reset_kind == "power")
         text = (
@@ -456,7 +453,6 @@ def _last_lost(counts: StreamCounts) -> float:
 
 
 def _late_seconds(counts: StreamCounts) -> float:
-    """Return by how much a sender was late at worst."""
     return counts.worst_lag_ns / 1e9
 
 

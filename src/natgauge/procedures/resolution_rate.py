@@ -126,7 +126,6 @@ class _Filling(Preparation):
     unit: ClassVar[str] = "queries/s"
 
     def notes(self) -> list[Note]:
-        """Return the note on the filled cache."""
         return [Note("phase 1", f"asked for the cached names once, {number(self.rate)} a second")]
 
 

@@ -7,9 +7,9 @@ of connections and the available memory of its machine are tested for a trend, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from natgauge.errors import BrokenError
 from natgauge.figure_text import number as written
@@ -17,7 +17,7 @@ from natgauge.inputs.input import chosen, wrong
 from natgauge.measurer import Ability
 from natgauge.metrics.catalogue import JUDGED, STABILITY
 from natgauge.notes import Note
-from natgauge.procedures.kit.frame_counts import lost_share, shares_by_direction, shortfall, worst
+from natgauge.procedures.kit.frame_counts import lost_share, shortfall, worst_percent
 from natgauge.procedures.kit.held_connections import (
     ABOUT_LOAD,
     HeldConnections,
@@ -33,9 +33,6 @@ from natgauge.records.repetition import Row
 from natgauge.statistics.ranks import mann_kendall, step_of
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Period, Trial, TrialPlan
 from natgauge.words import Verdict
-
-if TYPE_CHECKING:
-    from natgauge.agreement.generated import StreamCounts
 
 #: The result has a row for each period.
 MOST_PERIODS: Final = 200_000
@@ -60,7 +57,6 @@ class StabilitySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
     load: float = field(default=0.5, metadata=ABOUT_LOAD)
 
     def __post_init__(self) -> None:
-        """Refuse more periods than a result may have rows."""
         super().__post_init__()
         if self.periods > MOST_PERIODS:
             raise wrong(
@@ -132,13 +128,12 @@ class _Stability(HeldConnections[StabilitySettings]):
             "invalid_periods": float(invalid),
             "lost_percent": _lost_percent(counted),
         }
-        most = 100 * (len(failed) + invalid) / len(periods)
+        least, most = (100 * number / len(periods) for number in (len(failed), len(failed) + invalid))
         value = 100 * len(failed) / len(counted)
         if invalid:
-            least = 100 * len(failed) / len(periods)
             figures |= dict(zip(STABILITY.sampled_between or (), (least, most), strict=True))
         notes = [
-            *_undecided(invalid, len(periods), (len(failed), most)),
+            *_undecided(invalid, len(periods), least, most),
             *_failures(failed, figures),
             *self._counts(periods),
             *self._trends(rows, figures),
@@ -229,11 +224,13 @@ class _Stability(HeldConnections[StabilitySettings]):
         return least.get(name, 0.0)
 
 
-def _undecided(invalid: int, periods: int, failed: tuple[int, float]) -> list[Note]:
-    """Return a doubt where so many periods were not judged that the others say little of the trial."""
+def _undecided(invalid: int, periods: int, least: float, most: float) -> list[Note]:
+    """Return a doubt where so many periods were not judged that the others say little of the trial.
+
+    Of all periods `least` to `most` % may have failed.
+    """
     if invalid <= MOST_INVALID * periods:
         return []
-    least, most = 100 * failed[0] / periods, failed[1]
     text = (
         f"{invalid} of {periods} periods were INVALID, and only {periods - invalid} judged: of all periods between "
         f"{written(least)} % and {written(most)} % may have failed"
@@ -250,15 +247,12 @@ def _lost_percent(periods: Sequence[Period]) -> float:
     return 100 * (lost - excused) / offered if offered else 0.0
 
 
-def _worst_percent(outcome: Trial, share: Callable[[StreamCounts, int], float]) -> float:
-    return 100 * worst(shares_by_direction(share, outcome, outcome.excused_by_direction))
-
-
 def _failures(failed: Sequence[Period], figures: dict[str, float]) -> list[Note]:
     """Add the figures of the first failure and of the worst period, and return notes on them."""
     if not failed:
         return []
-    missing = [_worst_percent(period.outcome, shortfall) for period in failed]
+    outcomes = [period.outcome for period in failed]
+    missing = [worst_percent(shortfall, outcome, outcome.excused_by_direction) for outcome in outcomes]
     first, least = failed[0], failed[missing.index(max(missing))]
     figures["first_failure_seconds"] = first.seconds
     figures["worst_shortfall_percent"], figures["worst_seconds"] = max(missing), least.seconds
@@ -276,7 +270,7 @@ def _row(period: Period, *, lag: bool) -> Row:
         "seconds": round(period.seconds, 3),
         "verdict": str(outcome.verdict),
         "lost_frames": float(sum(counts.lost for counts in streams)),
-        "lost_percent": _worst_percent(outcome, lost_share),
+        "lost_percent": worst_percent(lost_share, outcome, outcome.excused_by_direction),
         "late_frames": float(sum(counts.late for counts in streams)),
     }
     if lag:

@@ -74,7 +74,6 @@ class SubscribersSettings(MixedSettings):
     fills_table = True
 
     def __post_init__(self) -> None:
-        """Refuse a profile that is none, and one without frames."""
         super().__post_init__()
         if self.floods and not self.profile_of_one.new_per_second:
             raise wrong(
@@ -260,7 +259,6 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
 
     @property
     def hosts(self) -> int:
-        """Number of the Initiator's addresses."""
         return self.runner.measurer.hosts
 
     def _sources(self, plan: TrialPlan, subscribers: float) -> int:
@@ -270,7 +268,6 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
 
     @property
     def ended_by_ranges(self) -> str:
-        """What ends the search where neither device nor tester does, in words."""
         most, end = self.settings.most_subscribers, self.span().top
         if most is not None and most <= end:
             tried = with_noun(most, "subscribers that are", "subscriber that is")

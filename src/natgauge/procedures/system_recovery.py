@@ -83,7 +83,6 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
         self.rate = min(self.throughput * settings.overload, top_rate(runner.measurer) / settings.active)
 
     def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> Trial:
-        """Run a trial; it is INVALID where the overload was not sent."""
         return self.judged(super().trial(load, plan, bounds))
 
     def judged(self, outcome: Trial) -> Trial:
@@ -104,14 +103,14 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
             return self.must(rate, settings.overload_plan(self.preparation.rate, rate), 1)
 
         def decides(outcome: Trial) -> bool:
-            return not _doubtful(outcome, recovery_seconds(outcome, settings.trial_seconds))
+            return not _doubtful(outcome, _recovery_seconds(outcome, settings.trial_seconds))
 
         # The overload is meant to lose frames, so these trials FAIL; what counts is when the last one was lost. A stall
         # after the change loses frames of a device that has recovered, so such a trial is tried again.
         tried = until_decided(overload, at_one_load(settings.invalid_repeats), decides)
         outcome = tried.outcome
         change, over = settings.trial_seconds, settings.after_seconds
-        longest = recovery_seconds(outcome, change)
+        longest = _recovery_seconds(outcome, change)
         strays = {who: _strays(counts.lost_after_step, change, over) for who, counts in outcome.phase2.items()}
         each = {who: strays[who].after if strays[who].frames else seconds for who, seconds in longest.items()}
         self._refuse_unknown(outcome, each)
@@ -160,7 +159,7 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
         return [Note("method", text)]
 
 
-def recovery_seconds(outcome: Trial, change_seconds: float) -> dict[Direction, float]:
+def _recovery_seconds(outcome: Trial, change_seconds: float) -> dict[Direction, float]:
     """For each direction the time from the change of the rate to the sending of the last lost frame, at least 0."""
     for direction, counts in outcome.phase2.items():
         if counts.lost and counts.last_lost_ns is None:

@@ -2,18 +2,16 @@
 """Connection tracking table capacity (RFC 9693 section 4.9): the largest number of connections that are all kept.
 
 docs/method/table-capacity.md has the method, and how it differs from the standard's pseudo code. Validation
-(section 4.6) decides whether C connections fit. So the behaviour of a full device does not matter: whether it refuses
-new connections or removes the least recently used or the oldest ones, one of the C does not answer. The rate reveals a
-device that slows down at its limit: C is safe while its validated connection rate R is at least a set share of the last
-safe one. The last safe rate itself is tried first, because a search that never tries its upper end reduces it a bit
-with each step.
+(`kit.validation`) decides whether C connections fit. The rate reveals a device that slows down at its limit: C is safe
+while its validated connection rate R is at least a set share of the last safe one. The last safe rate itself is tried
+first, because a search that never tries its upper end reduces it a bit with each step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from natgauge.causes.cause import FULL, Cause, FullTable, of_share
 from natgauge.errors import BrokenError
@@ -26,18 +24,9 @@ from natgauge.procedures.kit.rate_search import top_rate
 from natgauge.procedures.kit.results import Measurement, tolerance_note, verdict_counts
 from natgauge.procedures.kit.runner import Bounds, TrialRunner
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
-from natgauge.procedures.kit.validation import (
-    LEAST_RATE,
-    SLOWER,
-    CapacityTrials,
-    CollapsedError,
-    UndecidedError,
-)
 from natgauge.records.repetition import Row
 from natgauge.trials import Trial
 from natgauge.words import LimitedBy, TcpState
-
-Method = Literal["quick", "full"]
 
 #: Without a C0 from the user the search starts at this share of the connections that there are four tuples for.
 FIRST_SHARE = 1 / 64
@@ -62,7 +51,7 @@ class TableCapacitySettings(validation.ValidationSettings):
     safe_connections: int | None = chosen(
         None, "C0, a number of connections that the table can hold", "connections", default="1/64 of the connections"
     )
-    method: Method = chosen(
+    method: Literal["quick", "full"] = chosen(
         "quick", "one trial for each number of connections (quick), or a search for its rate (full)"
     )
     beta: float = chosen(0.1, "unacceptable drop of the rate in the exponential search", "share", _CHECK_DROP)
@@ -77,7 +66,6 @@ class TableCapacitySettings(validation.ValidationSettings):
         return queues.with_wait_limit(self)
 
     def __post_init__(self) -> None:
-        """Refuse what does not fit the connections, and four tuples that cannot be counted."""
         super().__post_init__()
         if self.safe_connections is not None:
             whole("safe connections", self.safe_connections, 1, self.connections)
@@ -98,23 +86,22 @@ class TableCapacitySettings(validation.ValidationSettings):
         return self.safe_connections or max(1, int(self.connections * FIRST_SHARE))
 
 
-@dataclass(frozen=True, slots=True)
-class _Rate:
-    """The searched rate of the last safe C, in connections/s, and what the device surely does (see `queues`)."""
+class _Rate(NamedTuple):
+    """The searched rate of a number of connections, in 1/s, and what the device surely does (see `queues`)."""
 
     rate: float
     least: float
 
 
-def _step(  # noqa: PLR0913, PLR0917 - the columns of a row
-    stage: str, connections: int, rate: float, least: float, needed: float, decided: str, why: str = ""
+def _step(  # noqa: PLR0913 - the columns of a row
+    stage: str, connections: int, rate: _Rate, needed: float = 0.0, *, decided: str, why: str = ""
 ) -> Row:
     """Return the row of a decision on one number of connections, and of the trial that decided it."""
     return {
         "stage": stage,
         "connections": float(connections),
-        "rate": rate,
-        "rate_at_least": least,
+        "rate": rate.rate,
+        "rate_at_least": rate.least,
         "rate_needed": needed,
         "decided": decided,
         "why": why,
@@ -142,7 +129,7 @@ class _Capacity:
     def __init__(self, runner: TrialRunner, settings: TableCapacitySettings) -> None:
         self._top_rate = top_rate(runner.measurer)
         self._settings = settings
-        self._trials = CapacityTrials(runner, settings)
+        self._trials = validation.CapacityTrials(runner, settings)
         self._notes: list[Note] = []
         self._steps: list[Row] = []
         self._rate = _Rate(self._top_rate, 0.0)
@@ -213,11 +200,11 @@ class _Capacity:
     def _rate_of_first(self, count: int) -> float:
         try:
             return self._search(count, self._top(count), 0.0)
-        except CollapsedError as error:
+        except validation.CollapsedError as error:
             raise BrokenError(
                 f"{TABLE_CAPACITY}: the device collapsed with C0 = {count} connections; {error}"
             ) from None
-        except UndecidedError as error:
+        except validation.UndecidedError as error:
             raise BrokenError(f"{TABLE_CAPACITY}: {error}") from None
 
     def _few_fit(self, count: int) -> bool:
@@ -237,7 +224,7 @@ class _Capacity:
     def _search_again(self, stage: str) -> None:
         try:
             rate = self._search(self._safe, self._top(self._safe), 0.0)
-        except (CollapsedError, UndecidedError):
+        except (validation.CollapsedError, validation.UndecidedError):
             rate = 0.0
         if rate:
             self._take(stage, self._safe, rate)
@@ -274,10 +261,11 @@ class _Capacity:
 
     def _take(self, stage: str, count: int, rate: float) -> None:
         """Note the searched rate of a C that is safe by that."""
-        least = queues.least_rate_with_queues(count, rate, self._wait)
-        self._steps.append(_step(stage, count, rate, least, 0.0, "safe"))
-        self._safe = count
-        self._rate = _Rate(rate, least)
+        self._safe, self._rate = count, self._rate_of(count, rate)
+        self._steps.append(_step(stage, count, self._rate, decided="safe"))
+
+    def _rate_of(self, count: int, rate: float) -> _Rate:
+        return _Rate(rate, queues.least_rate_with_queues(count, rate, self._wait) if rate else 0.0)
 
     # One number of connections
 
@@ -290,17 +278,15 @@ class _Capacity:
             rate = self._quick(count, needed) if self._settings.method == "quick" else self._full(count, needed)
             decided = "safe" if rate else "unsafe"
             if not rate:
-                fault = self._trials.fault(count)
-                self._limit, why = fault
-        except CollapsedError as error:
+                self._limit, why = self._trials.fault(count)
+        except validation.CollapsedError as error:
             decided, why, self._limit = "collapsed", str(error), "device"
-        except UndecidedError as error:
+        except validation.UndecidedError as error:
             decided, why, self._limit = "undecided", str(error), error.limited_by
             self._decided = False
             known = f"between {self._safe} and {self._unsafe}" if self._unsafe else f"{self._safe} or more"
             self._notes.append(Note("undecided", f"the capacity is {known} connections; {error}"))
-        least = queues.least_rate_with_queues(count, rate, self._wait) if rate else 0.0
-        self._steps.append(_step(stage, count, rate, least, needed, decided, why))
+        self._steps.append(_step(stage, count, self._rate_of(count, rate), needed, decided=decided, why=why))
         if rate:
             self._safe = count
         elif decided != "undecided":
@@ -315,7 +301,7 @@ class _Capacity:
         too high.
         """
         comfortable = COMFORTABLE_SHARE * self._rate.least
-        for rate in (comfortable, comfortable / SLOWER):
+        for rate in (comfortable, comfortable / validation.SLOWER):
             if rate > needed:
                 if self._passes_if_sent(count, rate):
                     return rate
@@ -333,7 +319,7 @@ class _Capacity:
         rate = self._search(count, self._top(count), needed)
         if rate < needed:
             return 0.0
-        self._rate = _Rate(rate, queues.least_rate_with_queues(count, rate, self._wait))
+        self._rate = self._rate_of(count, rate)
         return rate
 
     def _search(self, count: int, top: float, floor: float) -> float:
@@ -344,7 +330,7 @@ class _Capacity:
         """
         lower, upper = 0.0, top
         rate = top
-        while rate >= LEAST_RATE:
+        while rate >= validation.LEAST_RATE:
             if self._passes_if_sent(count, rate):
                 lower = rate
                 if rate == top:
@@ -365,18 +351,17 @@ class _Capacity:
         """Whether that number is kept at this rate; what the tester cannot send is not."""
         try:
             return self._trials.passes(count, rate)
-        except UndecidedError as error:
+        except validation.UndecidedError as error:
             if error.limited_by != "tester":
                 raise
             return False
 
     def _bounds(self) -> Bounds:
         lower = float(self._safe) or None
-        upper = None if self._unsafe is None else float(self._unsafe)
-        left = None
-        if self._unsafe is not None:
-            left = max(1, ((self._unsafe - self._safe) // self._settings.capacity_error).bit_length())
-        return Bounds(lower, upper, left)
+        if self._unsafe is None:
+            return Bounds(lower)
+        left = max(1, ((self._unsafe - self._safe) // self._settings.capacity_error).bit_length())
+        return Bounds(lower, float(self._unsafe), left)
 
 
 def full_note(outcomes: Iterable[Trial]) -> list[Note]:

@@ -22,8 +22,6 @@ from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import TimeUpError, TrialRunner, cut_off
 from natgauge.trials import TrialPlan
 
-SearchWay = Literal["binary", "mlrsearch"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ThroughputSettings(ModifiedSettings, Phase1Settings, SearchSettings):
@@ -33,7 +31,7 @@ class ThroughputSettings(ModifiedSettings, Phase1Settings, SearchSettings):
     may be bad.
     """
 
-    search: SearchWay = chosen("binary", "search method", section="Search")
+    search: Literal["binary", "mlrsearch"] = chosen("binary", "search method", section="Search")
     goals: Preset = chosen("rfc2544", "goals of the search, with mlrsearch", section="Search")
 
     def __post_init__(self) -> None:
@@ -80,7 +78,7 @@ class _Throughput(HeldRate[ThroughputSettings]):
 
     def __init__(self, runner: TrialRunner, settings: ThroughputSettings, preparation: Preparation) -> None:
         super().__init__(runner, settings, preparation)
-        self._expected = self._from_slices()
+        self.expected = self._from_slices()
 
     def _from_slices(self) -> float | None:
         """Return the rate expected from slices, frames/s of each direction; None where slices lack these frames."""
@@ -104,7 +102,7 @@ class _Throughput(HeldRate[ThroughputSettings]):
             floor=LEAST_FRAMES / settings.trial_seconds,
             start=FIRST_RATE if settings.stateless else self.preparation.rate,
             unit=settings.rate_unit,
-            expected=self._expected,
+            expected=self.expected,
         )
 
     def searched(self, known: float | None) -> Measurement:

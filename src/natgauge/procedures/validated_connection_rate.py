@@ -8,6 +8,7 @@ alpha, so a frame lost by chance does not slow down all later ones.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -22,13 +23,12 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.rate_search import SearchedRate, SearchSettings
 from natgauge.procedures.kit.results import Measurement
 from natgauge.procedures.kit.runner import Bounds, TrialRunner
-from natgauge.procedures.kit.validation import Cause, ValidationSettings
 from natgauge.trials import Trial
 from natgauge.words import Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValidatedConnectionRateSettings(ValidationSettings, SearchSettings):
+class ValidatedConnectionRateSettings(validation.ValidationSettings, SearchSettings):
     """Settings of the validated connection rate: the settings of a search and of a validation."""
 
     limits_waits = True
@@ -38,7 +38,6 @@ class ValidatedConnectionRateSettings(ValidationSettings, SearchSettings):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a second rule for r where alpha is fixed."""
         super().__post_init__()
         if self.failed_validation == "fail" and self.download_rate is not None:
             raise wrong(
@@ -53,12 +52,12 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
 
     def __init__(self, runner: TrialRunner, settings: ValidatedConnectionRateSettings) -> None:
         super().__init__(runner, settings)
-        self.validation = settings.validation()
-        self.causes: Counter[Cause] = Counter()
+        self.most_asked = settings.most_asked
+        self.causes: Counter[validation.Cause] = Counter()
         self.validation_rates: dict[float, float] = {}
 
     def search_once(self, known: float | None) -> Measurement:
-        self.validation = self.settings.validation()
+        self.most_asked = self.settings.most_asked
         self.causes.clear()
         self.validation_rates.clear()
         repetition = super().search_once(known)
@@ -70,7 +69,8 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
     # Phase 1 is the shorter one, as connections are asked no faster than they were established.
 
     def probe(self, rate: float, _short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
-        connections, validation_rate = self.settings.connections, self.validation.rate(rate)
+        connections = self.settings.connections
+        validation_rate = self.settings.asking_rate(rate, self.most_asked)
         outcome = self._asked(connections, rate, validation_rate, bounds)
         if outcome.verdict is Verdict.PASS:
             self.validation_rates[rate] = validation_rate
@@ -85,12 +85,12 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
         if why == "r too high" and again is not None:
             # R passed at the lower validation rate, which later trials of this search do not exceed.
             self.validation_rates[rate] = half
-            self.validation = replace(self.validation, most=half)
+            self.most_asked = half
             return again
         return replace(outcome, reason=f"{outcome.reason} ({why})")
 
     def fewer(self, rate: float, connections: int, bounds: Bounds) -> Trial:
-        return self._asked(connections, rate, self.validation.rate(rate), bounds)
+        return self._asked(connections, rate, self.settings.asking_rate(rate, self.most_asked), bounds)
 
     def _asked(self, connections: int, rate: float, asking: float, bounds: Bounds) -> Trial:
         return self.runner.run(validation.validation_plan(self.settings, connections, rate, asking), rate, bounds)
@@ -100,8 +100,8 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
             Note("search", f"{with_noun(number, 'failed trials were', 'failed trial was')} put down to: {why}", number)
             for why, number in sorted(self.causes.items())
         ]
-        if self.validation.most is not None:
-            notes.append(Note("search", f"connections were asked at {written(self.validation.most)} frames/s at most"))
+        if math.isfinite(self.most_asked):
+            notes.append(Note("search", f"connections were asked at {written(self.most_asked)} frames/s at most"))
         return notes
 
 

@@ -65,8 +65,6 @@ MOST_BLOCKS: Final = 30
 #: Probability with which the test finds a trend in independent values without one, at most. With fewer than six
 #: values no order is this unlikely, so that five values or fewer never have a trend.
 FALSE_ALARM: Final = 0.01
-
-
 #: Fewer values have no step. A step leaves less than this share of the squares that a line leaves.
 LEAST_OF_STEP: Final = 4
 MUCH_BETTER: Final = 0.1

@@ -42,7 +42,6 @@ from natgauge.inputs.measuring_types import SearchError
 from natgauge.notes import Note
 from natgauge.procedures.kit import losses
 from natgauge.procedures.kit.frame_counts import deciding_counts, few_lost
-from natgauge.procedures.kit.losses import BELOW, LEAST_BAD, SPAN, Faults, PermanentLoss
 from natgauge.procedures.kit.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import (
     TIME,
@@ -246,11 +245,8 @@ def tester_note(value: float, upper: float | None, top: float, unit: str) -> lis
         return [Note("tester", f"the tester's highest, {written(top)} {unit}, passed: the device may do more")]
     if value <= TESTER_SHARE * top:
         return []
-    return [
-        Note(
-            "tester", f"the result is {in_percent(value / top)} of the tester's own highest rate, {written(top)} {unit}"
-        )
-    ]
+    text = f"the result is {in_percent(value / top)} of the tester's own highest rate, {written(top)} {unit}"
+    return [Note("tester", text)]
 
 
 class _Search:
@@ -265,8 +261,8 @@ class _Search:
         self._loads: dict[float, Load] = {}
         self._attempts: list[Attempt] = []
         self._notes: list[Note] = []
-        self._faults = Faults()
-        self._permanent: PermanentLoss | None = None
+        self._faults = losses.Faults()
+        self._permanent: losses.PermanentLoss | None = None
         self._tried_above = False
         self._undecided = False
         self._timed_out = False
@@ -295,7 +291,7 @@ class _Search:
             # A short trial that passed is no bound of the answer.
             error.bounds = Bounds()
             found = nothing_passed(None if failed is None else failed.rate, self._plan.unit, self._attempts, error)
-            chance = failed is None or failed.lost < LEAST_BAD or few_lost(self._attempts)
+            chance = failed is None or failed.lost < losses.LEAST_BAD or few_lost(self._attempts)
             if failed is not None and failed.cause not in _NO_DEVICE and not chance:
                 found.failed = failed.rate
             raise found
@@ -511,7 +507,7 @@ class _Search:
                 guess = upper.rate / self._stride()
         return max(guess, self._floor), True
 
-    def _far(self, suspected: PermanentLoss) -> float:
+    def _far(self, suspected: losses.PermanentLoss) -> float:
         """Once far above the failures; then between what is alike and what is not; at last far below.
 
         Where phase 1 is all, a trial lasts the longer the lower its rate is.
@@ -519,14 +515,14 @@ class _Search:
         highest = self._faults.highest_rate
         if not self._tried_above and highest < self._plan.top:
             self._tried_above = True
-            return min(SPAN * highest, self._plan.top)
-        if suspected.highest >= SPAN * suspected.lowest:
+            return min(losses.SPAN * highest, self._plan.top)
+        if suspected.highest >= losses.SPAN * suspected.lowest:
             return math.sqrt(suspected.lowest * suspected.highest)
         beyond = min((rate for rate in self._loads if rate > suspected.highest), default=0.0)
         if beyond >= NEAR * suspected.highest:
             return math.sqrt(suspected.highest * beyond)
         # The next load is no lower than the proof of a permanent loss needs.
-        enough = BELOW * suspected.highest / SPAN
+        enough = losses.BELOW * suspected.highest / losses.SPAN
         down = suspected.lowest / FAR_DOWN
         return max(enough if down < enough < suspected.lowest else down, self._plan.floor)
 
@@ -666,7 +662,7 @@ class _Search:
 
     def _is_a_chance(self, upper: Load | None) -> bool:
         """Whether a few frames of a single trial made the upper bound: loss that has nothing to do with the rate."""
-        return not self._plan.whole and upper is not None and upper.fails == 1 and 0 < upper.lost < LEAST_BAD
+        return not self._plan.whole and upper is not None and upper.fails == 1 and 0 < upper.lost < losses.LEAST_BAD
 
     def _changed(self, load: Load) -> bool:
         before = load.status

@@ -2,7 +2,7 @@
 """Metrics of delays: their statistics, and trials whose frames are timed, at shares of the throughput.
 
 The statistics are percentiles of recorded delays, and the two variations of RFC 5481. Frames that did not come have no
-delay. They are counted as lost and left out: packet delay variation is of the frames that came (RFC 5481 section 4.2),
+delay. They are reported as lost and left out: packet delay variation is of the frames that came (RFC 5481 section 4.2),
 and a difference needs both frames of its pair (RFC 5481 section 4.1).
 
 The tester's own part of a delay is reported. A core that stops delays all frames that are due in that time. These
@@ -25,10 +25,10 @@ from natgauge.figure_text import number as written
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import Shares, shares
 from natgauge.measurer import Ability
-from natgauge.metrics import declared
 from natgauge.metrics.catalogue import TIMED_FRAMES
+from natgauge.metrics.metric import Metric
 from natgauge.notes import Note
-from natgauge.procedures.kit.frame_counts import lost_share, worst
+from natgauge.procedures.kit.frame_counts import lost_share
 from natgauge.procedures.kit.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.phases import Phase1Settings, Phase2Settings
 from natgauge.procedures.kit.results import Measurement, repetitions_note, tolerance_note
@@ -102,7 +102,7 @@ def ends_of_variation(delays: Delays) -> tuple[float, float]:
 
 
 def without_slowest(delays: Delays, frames: int) -> Delays | None:
-    """The rest without the `count` slowest frames and largest differences up and down; None = nothing is left.
+    """The rest without so many of the slowest frames, and of the largest differences up and down; None = none is left.
 
     Where it is not known which frames a stall delayed, but how many, each percentile of the others lies between that of
     what is left and that of all.
@@ -126,7 +126,7 @@ def without_slowest(delays: Delays, frames: int) -> Delays | None:
 
 
 def _trimmed(buckets: Buckets, frames: int) -> tuple[tuple[float, float, int], ...]:
-    """The frames without the last `count`."""
+    """The buckets without so many of the last frames."""
     kept = list(buckets)
     while kept and frames:
         lower, upper, number = kept.pop()
@@ -192,7 +192,7 @@ class DelaySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
 DelaySettingsT = TypeVar("DelaySettingsT", bound=DelaySettings)
 
 
-class Moved(NamedTuple):
+class _Moved(NamedTuple):
     """A figure of one direction that frames in stalls changed, by its name in words.
 
     The value is in us; without the slowest frames, as many as were due in stalls, None = not known.
@@ -210,13 +210,6 @@ class Moved(NamedTuple):
         return abs(self.value - self.without) / max(abs(self.value), abs(self.without))
 
 
-class _Stalled(NamedTuple):
-    """A trial that is repeated because frames in stalls moved its figures; `judged` is its outcome by these rules."""
-
-    outcome: Trial
-    judged: Trial
-
-
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Definition of a delay metric.
@@ -230,8 +223,7 @@ class Timing:
         others: names of further figures that are also reported without frames in stalls, but do not repeat a trial.
     """
 
-    metric: str
-    headline: str
+    metric: Metric
     read: Reading
     percentiles: tuple[str, ...]
     others: tuple[str, ...] = ()
@@ -243,7 +235,7 @@ class Timing:
         """Return between which values the headline of the worse direction is, in us, and of how many frames it is."""
         directions = list(every)
         counted = {TIMED_FRAMES: float(min(delays.frames for delays in directions))}
-        names = declared(self.metric).sampled_between
+        names = self.metric.sampled_between
         if self.ends is None or names is None:
             return counted
         each = [self.ends(delays) for delays in directions]
@@ -259,7 +251,7 @@ class Timing:
         rest = self.read(left)
         return figures | {_without_stalls(name): rest[name] for name in (*self.percentiles, *self.others)}
 
-    def moved(self, outcome: Trial) -> list[Moved]:
+    def moved(self, outcome: Trial) -> list[_Moved]:
         """The percentiles of each direction that frames in stalls moved, or may have moved, by more than a bucket."""
         moved = []
         for direction, delays in outcome.delays.items():
@@ -272,7 +264,7 @@ class Timing:
                 if without is None or abs(value - without) > BUCKET_WIDTH * abs(value):
                     whose = f" {origin(direction)}" if len(outcome.delays) > 1 else ""
                     said = _SAID.get(name, name.removesuffix("_us").replace("_", " "))
-                    moved.append(Moved(said + whose, value, without))
+                    moved.append(_Moved(said + whose, value, without))
         return moved
 
 
@@ -282,8 +274,8 @@ class TimedTrials(HeldConnections[DelaySettingsT]):
     def __init__(self, runner: TrialRunner, settings: DelaySettingsT, timing: Timing) -> None:
         super().__init__(runner, settings)
         self.timing = timing
-        #: Trials at the current load whose percentiles stalls moved.
-        self._stalled: list[_Stalled] = []
+        #: Trials at the current load whose percentiles stalls moved, each with its outcome by that rule.
+        self._stalled: list[tuple[Trial, Trial]] = []
         self.throughput = throughput_of(self, settings)
 
     def once(self, _known: float | None) -> Measurement:
@@ -322,7 +314,7 @@ class TimedTrials(HeldConnections[DelaySettingsT]):
                 self.repetition_notes.extend(self._stalls_note(outcome, share))
             if time_is_up:
                 break
-        return self.measurement(figures[self.timing.headline], figures=figures, series=rows)
+        return self.measurement(figures[self.timing.metric.value_figure], figures=figures, series=rows)
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         """Return what 100 % is, and what of the delays is not, or may not be, the device's own."""
@@ -345,7 +337,7 @@ class TimedTrials(HeldConnections[DelaySettingsT]):
         outcome = super().trial(load, plan, bounds)
         judged = self.judged(outcome)
         if judged is not outcome:
-            self._stalled.append(_Stalled(outcome, judged))
+            self._stalled.append((outcome, judged))
         return judged
 
     def judged(self, outcome: Trial) -> Trial:
@@ -363,9 +355,9 @@ class TimedTrials(HeldConnections[DelaySettingsT]):
         """Return the trial with the fewest frames in stalls, of those at this load whose percentiles stalls moved."""
         if not self._stalled:
             return None
-        least = min(self._stalled, key=lambda each: _stalled_share(each.outcome))
-        self.count(least.judged, least.outcome)
-        return least.outcome
+        least, judged = min(self._stalled, key=lambda each: _stalled_share(each[0]))
+        self.count(judged, least)
+        return least
 
     def _stalls_note(self, outcome: Trial, share: float) -> list[Note]:
         moved = self.timing.moved(outcome)
@@ -393,7 +385,7 @@ class TimedTrials(HeldConnections[DelaySettingsT]):
             return Note("own delay", "the tester's own delay was not measured; it is part of the figures")
         share = shares("loads", self.settings.loads)[0]
         own = measurer.own_delays(self.settings.timed_plan(self.preparation.rate, self.throughput * share, share))
-        largest = max(self.timing.read(delays)[self.timing.headline] for delays in own.values())
+        largest = max(self.timing.read(delays)[self.timing.metric.value_figure] for delays in own.values())
         text = (
             f"the tester's own part at {in_percent(share)} of the throughput, its ports joined without a device, is "
             f"{written(largest)} us; it is not subtracted"
@@ -449,7 +441,7 @@ def longer_trials(least: float) -> str:
 def read(outcome: Trial, timing: Timing) -> dict[str, float]:
     """Every figure of each direction, of both the one that is farther from 0, and what was lost."""
     if not outcome.delays:
-        raise BrokenError(f"{timing.metric}: the trial left no delays, although they were requested")
+        raise BrokenError(f"{timing.metric.name}: the trial left no delays, although they were requested")
     each = {direction: timing.figures(delays) for direction, delays in outcome.delays.items()}
     names = [name for name in next(iter(each.values())) if all(name in figures for figures in each.values())]
     # A difference between delays may be negative; of a delay the largest is the worst.
@@ -457,9 +449,7 @@ def read(outcome: Trial, timing: Timing) -> dict[str, float]:
     if len(each) > 1:
         for direction, figures in each.items():
             figures_of_both |= {f"{name}_from_{direction.value}": value for name, value in figures.items()}
-    return figures_of_both | {
-        "lost_percent": 100 * worst({d: lost_share(counts) for d, counts in outcome.phase2.items()})
-    }
+    return figures_of_both | {"lost_percent": 100 * max(map(lost_share, outcome.phase2.values()), default=0.0)}
 
 
 def too_high_note(outcome: Trial, share: float, timed: Iterable[StreamCounts]) -> Note:

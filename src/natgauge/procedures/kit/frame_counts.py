@@ -67,6 +67,13 @@ def shares_by_direction(
     return {direction: share(counts, excused.get(direction, 0)) for direction, counts in outcome.phase2.items()}
 
 
+def worst_percent(
+    share: Callable[[StreamCounts, int], float], outcome: Trial, excused: Mapping[Direction, int]
+) -> float:
+    """Return the largest of these shares, in %; 0 without a phase 2."""
+    return 100 * max(shares_by_direction(share, outcome, excused).values(), default=0.0)
+
+
 def lost_by_size(outcome: Trial) -> dict[int, float]:
     """Return the lost share of the frames of each size of a mix, in the direction that lost the larger share of them.
 
@@ -78,11 +85,6 @@ def lost_by_size(outcome: Trial) -> dict[int, float]:
             share = 1 - size.received_frames / size.made_frames
             shares[size.octets] = max(share, shares.get(size.octets, 0.0))
     return dict(sorted(shares.items()))
-
-
-def worst(values: Mapping[Direction, float]) -> float:
-    """Return the largest value of all directions; 0 without any."""
-    return max(values.values(), default=0.0)
 
 
 def deciding_counts(outcome: Trial) -> list[StreamCounts]:
@@ -192,12 +194,9 @@ def few_lost(attempts: Sequence[Attempt]) -> bool:
     Faster trials may have been overloaded: that says nothing of the slower ones.
     """
     failed = [attempt for attempt in attempts if attempt.outcome.verdict is Verdict.FAIL]
-    few = list(takewhile(_lost_few, sorted(failed, key=lambda attempt: attempt.load)))
+    failed.sort(key=lambda attempt: attempt.load)
+    few = list(takewhile(lambda attempt: lost_at_most(attempt.outcome, FEW_LOST), failed))
     return len(few) >= LEAST_OF_FEW and few[-1].load >= SPAN_OF_FEW * few[0].load
-
-
-def _lost_few(attempt: Attempt) -> bool:
-    return lost_at_most(attempt.outcome, FEW_LOST)
 
 
 def least_to_most(values: Collection[float], write: Callable[[float], str] = written) -> str:

@@ -30,7 +30,6 @@ from natgauge.procedures.kit.phases import (
     prepare,
 )
 from natgauge.procedures.kit.procedure import Answered, Repetitions
-from natgauge.procedures.kit.rate_search import SearchedRate, SearchSettings
 from natgauge.procedures.kit.results import Attempt, Measurement, MeasurementResult, verdict_counts
 from natgauge.procedures.kit.runner import TIME, Bounds, TrialRunner, at_one_load, is_valid, units_in, until_decided
 from natgauge.procedures.kit.settings import COMMON, TrialSettings
@@ -48,7 +47,6 @@ class HeldConnections(Repetitions[Phase1T]):
     """
 
     def __init__(self, runner: TrialRunner, settings: Phase1T, preparation: Preparation | None = None) -> None:
-        """Find a safe phase 1, unless one is handed in."""
         super().__init__(runner, settings)
         self.preparation = prepare(runner, settings) if preparation is None else preparation
         if self.preparation.rate == 0:
@@ -162,7 +160,7 @@ def all_at_no_rate(notes: Sequence[Note], *, held: bool) -> str:
     return f"the device establishes all connections at no rate: {'; '.join(map(str, notes))}{fewer}"
 
 
-SearchT = TypeVar("SearchT", bound=SearchSettings)
+SearchT = TypeVar("SearchT", bound=rate_search.SearchSettings)
 
 #: Probes for the bracket last this share of a trial, and not less than the seconds.
 PROBE_SHARE: Final = 0.1
@@ -183,7 +181,7 @@ def unprepared(preparation: Preparation, figures: Mapping[str, float]) -> Answer
     return Answered(replace(rough.measurements[0], upper=None, figures=figures), [note, *rough.notes])
 
 
-class HeldRate(SearchedRate[SearchT]):
+class HeldRate(rate_search.SearchedRate[SearchT]):
     """The highest rate of phase 2, in frames/s of each active direction."""
 
     phase = 2
@@ -310,11 +308,10 @@ def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings,
         f"{result.parameters['error']}, trials of {result.parameters['trial_seconds']:g} s"
     )
     held.first_notes.append(Note("throughput", text))
-    run = result.parameters
-    advice, searched = rate_search.length_of_trials(run["trial_seconds"]).advice, SearchError.parse(run["error"])
-    held.first_notes += rate_search.short_note(
-        result.measurements, run["placement"], searched, advice, "the throughput"
-    )
+    advice = rate_search.length_of_trials(result.parameters["trial_seconds"]).advice
+    searched = SearchError.parse(result.parameters["error"])
+    placement = result.parameters["placement"]
+    held.first_notes += rate_search.short_note(result.measurements, placement, searched, advice, "the throughput")
     if result.summary.median == 0:
         if held.settings.measures_loss and HIGHEST_FIGURE in result.figures:
             return _in_place_of_throughput(held, result)

@@ -59,7 +59,7 @@ from natgauge.procedures.kit.frame_counts import (
     lost_at_most,
     lost_more_connections,
 )
-from natgauge.procedures.kit.results import Attempt
+from natgauge.procedures.kit.results import Attempt, failed_by_device
 from natgauge.trials import Trial
 from natgauge.words import WRONG_FRAMES, LimitedBy, Verdict
 
@@ -358,7 +358,9 @@ def _seen(rate: float, outcome: Trial) -> _Seen:
 
 def _bad_of(kind: str, outcome: Trial, streams: Sequence[StreamCounts]) -> int:
     if kind == LATE:
-        return _late_of(streams)
+        late, due = _bad(streams, LATE), sum(counts.due_frames for counts in streams)
+        # All of a trial whose frames came back, but none in time: a queue that is full loses some as well.
+        return due if late >= LEAST_GOOD and not any(counts.received_frames for counts in streams) else late
     if kind == UNLOGGED:
         log = outcome.readings.log
         # The log is that of the whole trial: after a phase 2 that opens connections, its frames are no measure of it.
@@ -368,12 +370,6 @@ def _bad_of(kind: str, outcome: Trial, streams: Sequence[StreamCounts]) -> int:
     if outcome.failed_phase != 1 or outcome.table_count is None:
         return 0
     return max(outcome.stored - outcome.table_count, 0)
-
-
-def _late_of(streams: Sequence[StreamCounts]) -> int:
-    """Late frames; all of a trial whose frames came back, but none in time: a queue that is full loses some as well."""
-    late, due = _bad(streams, LATE), sum(counts.due_frames for counts in streams)
-    return due if late >= LEAST_GOOD and not any(counts.received_frames for counts in streams) else late
 
 
 def _bad(streams: Sequence[StreamCounts], kind: str) -> int:
@@ -449,15 +445,8 @@ def rare_loss_note(attempts: Iterable[Attempt], upper: float | None, unit: str) 
     """
     if upper is None:
         return []
-    failed = [
-        attempt
-        for attempt in attempts
-        if attempt.outcome.verdict is Verdict.FAIL
-        and attempt.outcome.limited_by == "device"
-        and attempt.load >= RARE_ABOVE * upper
-        # Queues before the device take up most of what a short trial loses.
-        and not attempt.short
-    ]
+    # Queues before the device take up most of what a short trial loses.
+    failed = [each for each in failed_by_device(attempts) if each.load >= RARE_ABOVE * upper and not each.short]
     rare = [attempt for attempt in failed if _is_rare(attempt.outcome, 1 - upper / attempt.load)]
     if not rare or 2 * len(rare) < len(failed):
         return []
@@ -468,8 +457,7 @@ def rare_loss_note(attempts: Iterable[Attempt], upper: float | None, unit: str) 
         for attempt in rare
         for stream in deciding_counts(attempt.outcome)
     )
-    loads = [attempt.load for attempt in rare]
-    rates = least_to_most(loads)
+    rates = least_to_most([attempt.load for attempt in rare])
     text = (
         f"{lost:,} of {due:,} frames were lost in {len(rare)} of {with_noun(len(failed), 'failed trials')} at {rates} "
         f"{unit}, where a device that can do {written(upper)} {unit} loses {written(overload)} frames: the loss has "

@@ -113,8 +113,7 @@ def _upper(searched: Measurement) -> float | None:
 def _of_first(alone: Measurement) -> Iterator[Note]:
     """Yield what is known of the load without the flood; its doubts are about the share, and not about the value."""
     by = alone.limited_by
-    word = _NO_LEAST.get(by)
-    if word is not None:
+    if (word := _NO_LEAST.get(by)) is not None:
         text = f"the {by} ended the search, not the device, which may keep a smaller share: no least share is known"
         yield _without(Note(word, text))
     yield from map(_without, alone.notes)
@@ -166,8 +165,6 @@ _OF_PHASE_2: Final = frozenset({Verdict.PASS, Verdict.FAIL})
 _MANY: Final = 1e6
 #: Of two shares of lost frames, the smaller one is at least this part of the other where they are alike.
 _ALIKE: Final = 0.5
-#: Half of a kind of load.
-_HALF: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +206,6 @@ class CombinedLoad:
 
     @property
     def _least_open(self) -> int:
-        """The fewest connections of a trial."""
         return LEAST_OPEN if self.new or self.flood else 1
 
     def beyond(self, seconds: float) -> float:
@@ -268,7 +264,6 @@ class MixedSettings(Phase1Settings, SearchSettings):
     )
 
     def __post_init__(self) -> None:
-        """Refuse draws: new connections are counted."""
         super().__post_init__()
         if self.order == "with-replacement":
             raise wrong(
@@ -465,7 +460,7 @@ class MixedLoad(HeldRate[MixedT]):
     def _most_flood(self) -> float:
         """The most connections/s that one host can open, of half of the frames that the tester can send."""
         measurer, seconds = self.runner.measurer, self.settings.trial_seconds
-        return min(_HALF * top_rate(measurer), math.floor(self.settings.space / measurer.hosts) / seconds)
+        return min(top_rate(measurer) / 2, math.floor(self.settings.space / measurer.hosts) / seconds)
 
     def _search_once(self, known: float | None) -> Measurement:
         """Search once, and find out what ended it."""
@@ -509,7 +504,7 @@ class MixedLoad(HeldRate[MixedT]):
         opened, frames = lost_of_sent([each.outcome.openings for each in deciding]), lost_of_sent(streams)
         if bool(opened) != bool(frames):
             return ("new connections" if opened else "frames"), [], []
-        relieved = (replace(load, new=_HALF * load.new), replace(load, up=_HALF * load.up, down=_HALF * load.down))
+        relieved = (replace(load, new=load.new / 2), replace(load, up=load.up / 2, down=load.down / 2))
         tried: list[Attempt] = []
         passes = [self._passes(each, rate, tried) for each in relieved]
         if passes == [True, False]:
@@ -533,12 +528,12 @@ class MixedLoad(HeldRate[MixedT]):
         deciding, seconds = _lowest_failed(repetition), self.settings.trial_seconds
         rate = max((each.load for each in deciding), default=0.0)
         load, lost = self.flooded(rate), lost_of_sent([each.outcome.openings for each in deciding])
-        fewer = _HALF * load.new if tried else load.new
+        fewer = load.new / 2 if tried else load.new
         if any(each.outcome.verdict is Verdict.PASS for each in tried):
             return fewer if ended_by == "new connections" else None
         passes: bool | None = False
-        while passes is False and _HALF * fewer * seconds * lost >= MOST_MISSED:
-            fewer *= _HALF
+        while passes is False and fewer / 2 * seconds * lost >= MOST_MISSED:
+            fewer /= 2
             passes = self._passes(replace(load, new=fewer), rate, tried)
         return fewer if passes else None
 
@@ -593,7 +588,6 @@ def _loses_few(repetition: Measurement) -> bool:
 
 
 def _lowest_failed(repetition: Measurement) -> list[Attempt]:
-    """The failed trials at the lowest loads that failed."""
     failed = [each for each in repetition.deciding if each.outcome.verdict is Verdict.FAIL]
     lowest = min((each.load for each in failed), default=0.0)
     return [each for each in failed if each.load <= NEAR * lowest]

@@ -42,7 +42,6 @@ from natgauge.procedures.kit.settings import COMMON, MOST_TOLERATED, Profile, Tr
 from natgauge.trials import LONGEST_PHASE_SECONDS, Beside, Modifiers, Phase2Plan, Trial, TrialPlan
 from natgauge.words import DRAWN, MAXIMUM_CONNECTIONS, SENDING, TcpState, Verdict, sending
 
-Directions = Literal["both", "up", "down"]
 #: What of `ReadingOrder` may be chosen; "once" belongs to validation.
 Reading = Literal["pseudorandom", "increasing"]
 
@@ -52,7 +51,6 @@ LEAST_TRIAL_SECONDS = 0.01
 LONGEST_TRIAL_SECONDS = 3600.0
 LEAST_FOREGROUND = 0.001
 LEAST_OF_A_DIRECTION = 0.01
-_MOST_GROUPS: Final = 1000
 _USUAL_GROUP_SECONDS: Final = 5.0
 #: Metrics with another default use this description for their own field.
 ABOUT_TRIAL_SECONDS: Final = described("duration of phase 2", "s", (LEAST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS))
@@ -68,7 +66,7 @@ class Phase2Settings(TrialSettings):
     """
 
     trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
-    directions: Directions = chosen(
+    directions: Literal["both", "up", "down"] = chosen(
         "both",
         "senders in phase 2: both, the Initiator only (up), or the Responder only (down)",
         group="traffic",
@@ -94,7 +92,6 @@ class Phase2Settings(TrialSettings):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a share of one direction, and an order of frames that has no effect because there is no table."""
         super().__post_init__()
         if 1 - LEAST_FOREGROUND < self.foreground_share < 1:
             raise wrong(
@@ -217,7 +214,7 @@ class ModifiedSettings(Phase2Settings):
         1,
         "groups of connections whose frames begin one after another (RFC 8219 section 10.2.2)",
         "groups",
-        (1, _MOST_GROUPS),
+        (1, 1000),
         group="traffic",
     )
     group_seconds: float = chosen(
@@ -225,7 +222,6 @@ class ModifiedSettings(Phase2Settings):
     )
 
     def __post_init__(self) -> None:
-        """Refuse a time between groups where there is one, more groups than connections, and another order."""
         super().__post_init__()
         if self.groups == 1 and self.group_seconds != _USUAL_GROUP_SECONDS:
             raise wrong(
@@ -671,9 +667,8 @@ def _of_phase2(outcome: Trial) -> Trial:
     streams = outcome.phase2.values()
     lost, offered = sum(counts.lost for counts in streams), sum(counts.offered_frames for counts in streams)
     if any(counts.offered_frames != counts.intended_frames - counts.skipped for counts in streams):
-        reason = (
-            f"phase 2: {offered} frames were offered instead of {sum(counts.intended_frames for counts in streams)}"
-        )
+        intended = sum(counts.intended_frames for counts in streams)
+        reason = f"phase 2: {offered} frames were offered instead of {intended}"
         return replace(outcome, verdict=Verdict.INVALID, reason=reason, limited_by="tester", failed_phase=None)
     if lost:
         return replace(outcome, reason=f"phase 2: {lost} of {offered} frames lost", failed_phase=2)

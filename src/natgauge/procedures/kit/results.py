@@ -240,6 +240,11 @@ def verdict_counts(attempts: Iterable[Attempt]) -> dict[Verdict, int]:
     return {verdict: counts[verdict] for verdict in Verdict}
 
 
+def failed_by_device(attempts: Iterable[Attempt]) -> list[Attempt]:
+    """Return the trials that failed for the device itself, and not for its table, its ports or its log."""
+    return [each for each in attempts if each.outcome.verdict is Verdict.FAIL and each.outcome.limited_by == "device"]
+
+
 def disturbed_note(measurements: Iterable[Measurement]) -> list[Note]:
     """Return a note on the number of disturbed trials, and of those that failed because of it; empty if none."""
     outcomes: list[Trial] = [attempt.outcome for repetition in measurements for attempt in repetition.attempts]
@@ -282,10 +287,8 @@ def zero_checksum_note(settings: TrialSettings, measurements: Iterable[Measureme
         return []
     outcomes = [attempt.outcome for repetition in measurements for attempt in repetition.attempts]
     streams = [counts for outcome in outcomes for counts in (outcome.phase1, *outcome.phase2.values())]
-    zero, received = (
-        sum(counts.zero_checksums or 0 for counts in streams),
-        sum(counts.received_frames for counts in streams),
-    )
+    zero = sum(counts.zero_checksums or 0 for counts in streams)
+    received = sum(counts.received_frames for counts in streams)
     text = f"{zero} of {received} received frames had a UDP checksum of 0 over IPv6, which RFC 8200 forbids"
     return [Note("settings", text, value=float(zero))]
 
@@ -294,9 +297,7 @@ def repetitions_note(settings: TrialSettings, wanted: int, source: str) -> list[
     """Return a note if there are fewer repetitions than the standard requires; `source` names standard and section."""
     if settings.most_repetitions >= wanted:
         return []
-    repetitions = settings.most_repetitions
-    text = f"{with_noun(repetitions, 'repetitions')}; {source} requires {wanted}"
-    return [Note("repetitions", text)]
+    return [Note("repetitions", f"{with_noun(settings.most_repetitions, 'repetitions')}; {source} requires {wanted}")]
 
 
 #: Messages of a handshake: what opens, its answer, and the Initiator's reaction to the answer. A transaction has more.
@@ -434,7 +435,8 @@ def _lost_at(attempts: Sequence[Attempt]) -> Mapping[str, float]:
     without a counter, so the sum may be less than 100. Two interfaces may count the same frame, so the shares are of
     the counted frames where these are more than the lost ones. Empty for a single device, and without lost frames.
     """
-    outcomes = _deciding_drops(attempts)
+    failed = [each for each in failed_by_device(attempts) if each.outcome.readings.dropped and _lost(each.outcome)]
+    outcomes = [attempt.outcome for attempt in _deciding(failed)]
     dropped: Counter[str] = Counter()
     for outcome in outcomes:
         dropped.update({place.split(" ")[0]: 0 for place in outcome.readings.dropped})
@@ -450,20 +452,6 @@ def _lost(outcome: Trial) -> int:
     """Frames that were sent and did not come; a device drops none that nobody could send, and any of a flood."""
     streams = (counts for counts in (*outcome.streams, outcome.flood) if counts is not None)
     return sum(max(0, counts.offered_frames - counts.received_frames) for counts in streams)
-
-
-def _deciding_drops(attempts: Sequence[Attempt]) -> list[Trial]:
-    """Return the outcomes of the lowest load that the device failed with counters of drops."""
-    failed = [
-        attempt
-        for attempt in attempts
-        if attempt.outcome.verdict is Verdict.FAIL
-        and attempt.outcome.limited_by == "device"
-        and attempt.outcome.readings.dropped
-        and _lost(attempt.outcome)
-    ]
-    lowest = min((attempt.load for attempt in failed), default=0.0)
-    return [attempt.outcome for attempt in failed if attempt.load == lowest]
 
 
 def with_handshakes(measurement: Measurement) -> Measurement:

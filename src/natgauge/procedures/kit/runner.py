@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How trials of a measurement run: passed to the measurer, told to an observer, repeated, within a limited time.
 
-Events report the trials and the bounds of a search to an observer.
-
 An INVALID trial has a fault of the tester or its host: it is repeated, and never counts for or against the device.
 Where stalls excuse the loss of most frames, the load may be what stalls the host, as where the device's own processes
 take the core of a sender. A search then tries lower loads first, and this one again afterwards.
@@ -123,7 +121,8 @@ class Patience(NamedTuple):
         """The most repeats after this trial."""
         if outcome.limited_by == "tester":
             return self.slow_tester
-        return self.most_lost if _lost_most(outcome) else self.disturbed
+        lost_most = outcome.excused and lost_of_due(deciding_counts(outcome)) > MOST_LOST
+        return self.most_lost if lost_most else self.disturbed
 
     def at_first(self) -> Patience:
         """The patience until other loads were tried."""
@@ -156,11 +155,6 @@ class Tried:
 def is_valid(outcome: Trial) -> bool:
     """Whether a trial says something about the device."""
     return outcome.verdict is not Verdict.INVALID
-
-
-def _lost_most(outcome: Trial) -> bool:
-    """Whether a trial that disturbances excuse lost most of its frames."""
-    return outcome.excused and lost_of_due(deciding_counts(outcome)) > MOST_LOST
 
 
 def until_decided(
@@ -202,6 +196,10 @@ class OutlastedError(TimeUpError):
     remedy = ""
 
 
+class GoneError(BrokenError):
+    """Nothing can be said of the device: it collapsed and did not come back, or establishes the connections no more."""
+
+
 @dataclass(slots=True)
 class TimeBudget:
     """The time of one measurement in seconds, None = no end; it runs from when this is made."""
@@ -211,7 +209,6 @@ class TimeBudget:
     _began: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start the clock."""
         self._began = self.clock()
 
     @property
@@ -409,7 +406,7 @@ class TrialRunner:
         self._spent_seconds += self.clock() - begin
         self.attempts.append(Attempt(load, short=False, outcome=outcome))
         self.observe(self._event(plan, load, bounds, judged(outcome) if judged else outcome))
-        refuse_contradiction(self.metric, plan, outcome)
+        _refuse_contradiction(self.metric, plan, outcome)
         return outcome
 
     def run_periods(self, plan: TrialPlan, load: float, go_on: Callable[[Trial], bool]) -> list[Period]:
@@ -426,24 +423,23 @@ class TrialRunner:
         number = 1 if plan.phase2 is None else plan.phase2.periods
         begin = self.clock()
 
-        def event(outcome: Trial | None) -> Event:
+        def tell(outcome: Trial | None) -> None:
             done = len(periods)
             left = (number - done) * (self.clock() - begin) / done if done else None
-            known = self._event(plan, load, Bounds(), outcome)
-            return replace(known, period=done, seconds_left=left)
+            self.observe(replace(self._event(plan, load, Bounds(), outcome), period=done, seconds_left=left))
 
         def heard(period: Period) -> bool:
             periods.append(period)
             self.trials += 1
             self.attempts.append(Attempt(load, short=False, outcome=period.outcome))
-            self.observe(event(period.outcome))
+            tell(period.outcome)
             if len(periods) == 1:
                 return go_on(period.outcome)
             # The pauses may be longer than planned.
             seconds = 0.0 if plan.phase2 is None else plan.phase2.seconds
             return left_for_periods is None or left_for_periods - period.seconds >= seconds
 
-        self.observe(event(None))
+        tell(None)
         try:
             self.measurer.periods(plan, heard)
         except (KeyboardInterrupt, EndedBySignal):
@@ -487,7 +483,7 @@ class TrialRunner:
         return left * self._spent_seconds / done
 
 
-def refuse_contradiction(metric: str, plan: TrialPlan, outcome: Trial) -> None:
+def _refuse_contradiction(metric: str, plan: TrialPlan, outcome: Trial) -> None:
     """Refuse a device that counts no connection after it forwarded all of them.
 
     A count of some, but too few, is a table that is full or drops what is old; a count of none is read from the wrong
@@ -500,7 +496,3 @@ def refuse_contradiction(metric: str, plan: TrialPlan, outcome: Trial) -> None:
         "and traffic contradict each other; check the recipe's count command, that the frames pass the device, and "
         "that it keeps connections for longer than a trial"
     )
-
-
-class GoneError(BrokenError):
-    """Nothing can be said of the device: it collapsed and did not come back, or establishes the connections no more."""

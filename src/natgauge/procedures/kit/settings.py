@@ -50,20 +50,17 @@ COMMON: Final[Defaults] = {
     },
 }
 
-#: How often to repeat; "auto" = until the median is known well enough (see `repetitions.repeat`).
+#: How often to repeat; "auto" = until the median is known well enough (see `procedure.is_enough`).
 Repeat = int | Literal["auto"]
 
 #: Settings that traffic and lab decide; the user does not give them as a metric's own.
 DECIDED_ELSEWHERE: Final = frozenset({"connections", "placement", "own_processes", "order", "four_tuples"})
-MOST_REPETITIONS = 1000
 #: `repeat` "auto" ends after this number at the latest: RFC 8219 section 7.2 requires 20 of its own measurements.
 MOST_AUTO_REPETITIONS = 20
-#: An interval of 98 % of the median takes as many values (see `repetitions.well_known`).
+#: An interval of 98 % of the median takes as many values (see `procedure.well_known`).
 LEAST_AUTO_REPETITIONS = 7
 #: Longest time of a measurement, unless its profile has another.
 MOST_SECONDS = 600.0
-#: Longest accepted time for a device to settle.
-LONGEST_SETTLE_SECONDS = 600.0
 #: A per-frame limit longer than this is no limit: the receivers close before. No frame is faster than the least.
 LEAST_TIMEOUT_SECONDS = 1e-6
 LONGEST_TIMEOUT_SECONDS = 60.0
@@ -73,7 +70,7 @@ def _check_repeat(name: str, value: Repeat) -> None:
     if isinstance(value, str):
         one_of(name, value, ("auto",))
     else:
-        whole(name, value, 1, MOST_REPETITIONS, "repetitions")
+        whole(name, value, 1, 1000, "repetitions")
 
 
 def _check_timeout(_name: str, seconds: float) -> None:
@@ -157,7 +154,7 @@ class TrialSettings:
     invalid_repeats: int = chosen(
         10, "repetitions of an INVALID trial before its load is abandoned", "trials", (0, 1000), section="Search"
     )
-    settle_seconds: float = chosen(0.0, "idle time before each trial", "s", (0.0, LONGEST_SETTLE_SECONDS))
+    settle_seconds: float = chosen(0.0, "idle time before each trial", "s", (0.0, 600.0))
     most_seconds: float | None = field(default=MOST_SECONDS, metadata=ABOUT_MOST_SECONDS)
     at_least: float | None = field(default=None, metadata=_threshold("Lowest value"))
     at_most: float | None = field(default=None, metadata=_threshold("Highest value"))

@@ -16,6 +16,7 @@ connections, too, so it is not proved again.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple
@@ -43,24 +44,6 @@ SLOWER_SHARE = 0.5
 SAFE_SHARE_OF_DOWNLOAD = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Validation:
-    """Rate at which the connections are queried.
-
-    Attributes:
-        alpha: r as a share of R, 0 < alpha <= 1.
-        most: highest r in frames/s that the device safely forwards from the Responder; None = unknown.
-    """
-
-    alpha: float
-    most: float | None = None
-
-    def rate(self, establishing: float) -> float:
-        """The rate r, in frames/s, that follows connections established at R per second."""
-        rate = self.alpha * establishing
-        return rate if self.most is None else min(rate, self.most)
-
-
 @dataclass(frozen=True, kw_only=True)
 class ValidationSettings(TrialSettings):
     """Settings of a measurement that asks every connection after it was established."""
@@ -78,11 +61,14 @@ class ValidationSettings(TrialSettings):
         """Seconds of queries after the first phase 1; later trials are compared with the time-outs before they run."""
         return FIRST_TRIAL_SECONDS / self.alpha
 
-    def validation(self) -> Validation:
-        """Return the initial rate of queries, before any trial."""
-        if self.download_rate is None:
-            return Validation(self.alpha)
-        return Validation(self.alpha, self.download_rate * SAFE_SHARE_OF_DOWNLOAD)
+    @property
+    def most_asked(self) -> float:
+        """The highest r, in frames/s, that the device safely forwards as far as is known before a trial."""
+        return math.inf if self.download_rate is None else self.download_rate * SAFE_SHARE_OF_DOWNLOAD
+
+    def asking_rate(self, establishing: float, most: float) -> float:
+        """The rate r, in frames/s, that follows connections established at R per second; no more than `most`."""
+        return min(self.alpha * establishing, most)
 
 
 def validation_plan(settings: TrialSettings, connections: int, establishing: float, asking: float) -> TrialPlan:
@@ -141,13 +127,6 @@ class UndecidedError(Exception):
         self.limited_by = limited_by
 
 
-class Fault(NamedTuple):
-    """Reason for connections that were not kept: the limit, as in a trial's outcome, and its figures."""
-
-    limited_by: LimitedBy
-    figures: str
-
-
 class _Proved(NamedTuple):
     """A table that kept only `kept` of `connections`, however slowly they were opened."""
 
@@ -166,7 +145,7 @@ class CapacityTrials:
     def __init__(self, runner: TrialRunner, settings: ValidationSettings) -> None:
         self._runner = runner
         self._settings = settings
-        self._validation = settings.validation()
+        self._most_asked = settings.most_asked
         self.attempts: list[Attempt] = []
         self.notes: list[Note] = []
         self.bounds = Bounds()
@@ -200,7 +179,7 @@ class CapacityTrials:
 
     def passes(self, count: int, rate: float) -> bool:
         """Whether all connections are established at this rate and answer; queries slow down if they fail."""
-        asking = self._validation.rate(rate)
+        asking = self._settings.asking_rate(rate, self._most_asked)
         outcome = self._valid(validation_plan(self._settings, count, rate, asking), rate)
         if outcome.verdict is Verdict.PASS:
             return True
@@ -216,41 +195,41 @@ class CapacityTrials:
                 slower = self._repeated(slow, slower)
         if validation_cause(outcome, slower, count) != "r too high":
             return False
-        self._validation = replace(self._validation, most=half)
+        self._most_asked = half
         text = f"asking at more than {written(half)} frames/s loses frames, so nothing is asked faster"
         self.notes.append(Note("search", text))
         return True
 
-    def fault(self, count: int) -> Fault:
-        """Find the cause of the connections that the last trial did not keep."""
-        fault = self._fault(count)
-        if fault.limited_by in FULL:
+    def fault(self, count: int) -> tuple[LimitedBy, str]:
+        """Return why the last trial did not keep all connections: the limit, as in a trial's outcome, and figures."""
+        limit, figures = self._fault(count)
+        if limit in FULL:
             self.full_at = _kept(self.last, count)
-        return fault
+        return limit, figures
 
-    def _fault(self, count: int) -> Fault:
+    def _fault(self, count: int) -> tuple[LimitedBy, str]:
         if self.last.limited_by == "log":
             # Every connection was kept, so neither the table nor a slower rate is the question.
-            return Fault("log", self.last.reason)
+            return "log", self.last.reason
         rate = self.attempts[-1].load
         before, kept = self._kept_faster(count, rate), _kept(self.last, count)
         for slower in range(MOST_SLOWER + 1):
             if slower:
                 rate = max(rate / SLOWER, LEAST_RATE)
                 if self.passes(count, rate):
-                    return Fault("device", f"kept when opened at {written(rate)}/s, but not faster")
+                    return "device", f"kept when opened at {written(rate)}/s, but not faster"
                 before, kept = kept, _kept(self.last, count)
             if (limit := self.last.limited_by) is not None and limit in FULL:
-                return Fault(limit, self.last.reason)
+                return limit, self.last.reason
             if self._proved is not None and self._proved.keeps(kept, count):
                 proved = f"as many as of {self._proved.connections}, which was no more by opening them slower"
-                return Fault("table", f"{kept} kept, {proved}")
+                return "table", f"{kept} kept, {proved}"
             if before is not None and _as_few(before, kept, count):
                 sentence = f"{kept} kept, no more by opening them at {written(rate)}/s"
                 if _holds_all(self.last, count):
-                    return Fault("device", sentence)
+                    return "device", sentence
                 self._proved = _Proved(count, kept)
-                return Fault("table", sentence)
+                return "table", sentence
         reason = f"of {count} connections {kept} were kept when opened at {written(rate)}/s, and fewer the faster"
         raise UndecidedError(reason, "device")
 
