@@ -250,7 +250,7 @@ def test_customer_edges_alone_have_the_subscribers_as_hosts_and_the_responder_as
     around, plan = bench.address_plan, bench.traffic
     sets = around.port_sets
     assert (plan.tested_edges, plan.edges, plan.tunnelled, plan.sources) == (sets, None, tunnelled, 100)
-    assert (around.edges, around.half, around.translated) == (True, False, translated)
+    assert (load(gateway).edges_alone, around.half, around.translated) == (True, False, translated)
     assert str(plan.source_addresses) == "10.0.0.2-10.0.0.101"
     # The address of the router before a relay is behind the prefix, as the hosts behind a relay of MAP-T are.
     assert (str(plan.destination_addresses), str(plan.responder_addresses)) == ("198.19.0.2", "2001:2:0:1::c613:2")
