@@ -26,7 +26,7 @@ from natgauge.trial.bench import Bench
 from natgauge.trial.forwarding import Missing, check_each, traffic_of
 from natgauge.trial.question import ask
 from natgauge.trial.requests import Requests, TrialConstants, pacing
-from natgauge.trial.server import refuse
+from natgauge.trial.server import refuse_server
 
 
 def link(network: str, device: str, tester: str) -> Link:
@@ -323,7 +323,7 @@ def test_a_half_that_chooses_ports_has_no_stateless_trials(gateway: str) -> None
 def test_a_real_server_cannot_be_behind_customer_edges_that_tunnel(golden: Golden) -> None:
     bench = Bench(ask("resolution-rate", "map-e-ce", {}).cell)
     with golden.raises(UsageError):
-        refuse("knot", bench.lab, bench.traffic)
+        refuse_server("knot", bench.lab, bench.traffic)
 
 
 def test_echoes_of_emulated_edges_have_the_identifiers_of_their_sets() -> None:

@@ -118,17 +118,15 @@ class HostLosses:
         losing = self.losing
         if not losing:
             return ""
-        if len(losing) > _MOST_NAMES or len(losing) == len(self.hosts):
-            return f"{len(losing)} of {with_noun(len(self.hosts), 'inside hosts')}"
-        return f"{enumerated([host.address for host in losing])} of {with_noun(len(self.hosts), 'inside hosts')}"
+        are_named = len(losing) <= _MOST_NAMES and len(losing) < len(self.hosts)
+        who = enumerated([host.address for host in losing]) if are_named else f"{len(losing)}"
+        return f"{who} of {with_noun(len(self.hosts), 'inside hosts')}"
 
     @property
     def have_blocks(self) -> bool:
         """Whether most lost connections are of hosts that share an address, but none of its ranges of ports."""
-        lost, own = (
-            sum(host.connections - host.stored for host in hosts)
-            for hosts in (self.losing, [host for host in self.losing if self._has_block(host)])
-        )
+        lost = sum(host.connections - host.stored for host in self.losing)
+        own = sum(host.connections - host.stored for host in self.losing if self._has_block(host))
         return own > lost / 2
 
     def _has_block(self, host: HostCounts) -> bool:

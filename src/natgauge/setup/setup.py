@@ -248,18 +248,16 @@ class Setup:
 
     def remade(self) -> None:
         """Make the lab again for a device that was found to work in processes, where natgauge chose its placement."""
-        if self._is_own_lab and not self.lab.is_reused and self._has_free_placement:
+        if not self._is_own_lab or self.lab.is_reused:
+            return
+        options = self.cell.kind_options or kinds.get(self.cell.lab.lab).options()
+        # Not all kinds of labs have placements; None = the user chose none of them.
+        if getattr(options, "placement", "") is None:
             names = " and ".join(self.processes)
             self._stages.stage(f"{self.recipe.name} works in a process ({names}): making its lab again for that")
             self.__exit__(None, None, None)
             self.lab = self._planned_lab()
             self.__enter__()
-
-    @property
-    def _has_free_placement(self) -> bool:
-        """Whether the lab's kind has placements, and the user chose none."""
-        options = self.cell.kind_options or kinds.get(self.cell.lab.lab).options()
-        return getattr(options, "placement", "") is None
 
 
 def _refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:

@@ -62,8 +62,7 @@ from natgauge.trial.planned import (
 )
 from natgauge.trial.requests import TrialConstants, refuse_stateless
 from natgauge.trial.rounds import NO_SEARCH, CostRounds, TimedFrames, forwarding_of, reasons_not_timed
-from natgauge.trial.server import FarSide, refuse_unanswered, settings_of_kind
-from natgauge.trial.server import refuse as refuse_server
+from natgauge.trial.server import FarSide, refuse_server, refuse_unanswered, settings_of_kind
 from natgauge.words import TESTER, Family, Query, Side, listed
 
 #: The tester's highest rate before it is known, in frames/s; a slower tester is seen when the device is prepared.

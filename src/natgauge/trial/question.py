@@ -104,9 +104,8 @@ def _own_traffic(metric: str, gateway: str | Path, chosen: Mapping[str, object])
     """
     procedure = procedures.get(metric)
     wanted = dict(procedure.declared.traffic)
-    if wanted and (
-        any(name in chosen for name in RANGES) or not _sets_hold(wanted.get("connections"), gateway, chosen)
-    ):
+    has_range = any(name in chosen for name in RANGES)
+    if wanted and (has_range or not _sets_hold(wanted.get("connections"), gateway, chosen)):
         wanted.pop("connections", None)
     return {**wanted, **procedure.settings.traffic_of(chosen)}
 

@@ -238,7 +238,10 @@ class CostRounds:
             measurer.sleep(plan.settle_seconds)
         cables = []
         if not plan.alone:
-            self._make_references()
+            for frames in self.frames[len(self._references) :]:
+                cable = self.made.enter_context(CableLab(_lab_name(f"cable-{frames.family}")))
+                forwarding = self.start_forwarding(frames, _lab_name(f"plain-{frames.family}"))
+                self._references.append((forwarding, cable))
             for frames, (forwarding, cable) in zip(self.frames, self._references, strict=True):
                 devices.append(TimedGateway("plain forwarding", forwarding, plan.connections))
                 cables.append(over_cable(frames, cable, self.cpu, plan.connections))
@@ -248,11 +251,6 @@ class CostRounds:
         if sampling is None:
             return done
         return replace(done, hot_spots=hot_spots(sampling.stacks, _established_seconds(done, plan.frames)))
-
-    def _make_references(self) -> None:
-        for frames in self.frames[len(self._references) :]:
-            cable = self.made.enter_context(CableLab(_lab_name(f"cable-{frames.family}")))
-            self._references.append((self.start_forwarding(frames, _lab_name(f"plain-{frames.family}")), cable))
 
 
 def _established_seconds(done: TimedRound, frames: int) -> float | None:

@@ -44,7 +44,7 @@ ALONE_SECONDS: Final = 120.0
 ALONE_TRIAL_SECONDS: Final = 2.0
 
 
-def refuse(name: str, lab: Lab, traffic: TrafficPlan) -> None:
+def refuse_server(name: str, lab: Lab, traffic: TrafficPlan) -> None:
     """Refuse an unknown server (a name or a file), or a server that cannot run in this lab."""
     if name == TESTER:
         return

@@ -450,7 +450,7 @@ class TrialRun:
             },
             dropped_after=dropped,
             core_work=since(before.counters.core_work, after.counters.core_work),
-            network_counters=risen(before.counters.network, after.counters.network),
+            network_counters=_risen(before.counters.network, after.counters.network),
             taps=self.place.initiator.tap,
             counts_taken=self._counts_taken(),
             link_losses={name: number for name, number in lost.items() if number > 0},
@@ -518,7 +518,7 @@ def since(before: WorkByCore, after: WorkByCore) -> dict[int, CoreWork]:
     return by_core
 
 
-def risen(before: NetworkCounters | None, after: NetworkCounters | None) -> NetworkCounters | None:
+def _risen(before: NetworkCounters | None, after: NetworkCounters | None) -> NetworkCounters | None:
     """Return the counters of the network stacks that rose between two readings, by how much; None = one is missing."""
     if before is None or after is None:
         return None
