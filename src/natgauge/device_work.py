@@ -13,6 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+#: With fewer connections, objects that the rest of the machine makes and frees are too large a share.
+LEAST_CONNECTIONS: Final = 10_000
+#: The objects of a connection differ from a whole number by no more than this.
+_NEAR_WHOLE: Final = 0.1
+#: Name, objects in use, all objects, octets of an object.
+_CACHE: Final = re.compile(r"^(\S+)\s+(\d+)\s+\d+\s+(\d+)\s", re.MULTILINE)
+
 
 @dataclass(frozen=True, slots=True)
 class CoreWork:
@@ -42,14 +49,6 @@ def total(every: Iterable[WorkByCore]) -> dict[int, CoreWork]:
             seconds = (of_core.busy_seconds or 0.0) + (other.busy_seconds or 0.0) if known else None
             by_core[core] = CoreWork(of_core.frames + other.frames, seconds, of_core.devices)
     return by_core
-
-
-#: With fewer connections, objects that the rest of the machine makes and frees are too large a share.
-LEAST_CONNECTIONS: Final = 10_000
-#: The objects of a connection differ from a whole number by no more than this.
-_NEAR_WHOLE: Final = 0.1
-#: Name, objects in use, all objects, octets of an object.
-_CACHE: Final = re.compile(r"^(\S+)\s+(\d+)\s+\d+\s+(\d+)\s", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

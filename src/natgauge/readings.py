@@ -38,6 +38,17 @@ LEAST_GUARD_SECONDS: Final = 0.001
 IDLE_DRAWS: Final = 30.0
 #: Deviation of the gateway's own count from the expected one that is doubted.
 MOST_DEVIATION: Final = 0.01
+#: Prints what a power meter shows.
+Meter = Callable[[], str]
+_FORM: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([WJ])\s*")
+#: Between two readings of a power.
+_PAUSE_SECONDS: Final = 0.5
+#: A count of energy that grew by fewer of its last digits may be wrong by more than 10 %.
+_LEAST_DIGITS: Final = 10
+#: What to do where trials are too short for their meter.
+_LONGER: Final = "make trials longer (--trial-seconds, or more --connections)"
+#: What a server's recipe calls queries that were lost before its sockets (gateways/recipes/common/far-side.toml).
+_SOCKET: Final = "socket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,19 +247,6 @@ LOG_FIGURES: Final = (
 )
 
 
-#: Between two readings of a power.
-_PAUSE_SECONDS: Final = 0.5
-#: A count of energy that grew by fewer of its last digits may be wrong by more than 10 %.
-_LEAST_DIGITS: Final = 10
-_FORM: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([WJ])\s*")
-
-#: What to do where trials are too short.
-_LONGER: Final = "make trials longer (--trial-seconds, or more --connections)"
-
-#: Prints what the meter shows.
-Meter = Callable[[], str]
-
-
 @dataclass(frozen=True, slots=True)
 class Energy:
     """Energy in a time: of a trial from before its first frame until the last ones have arrived.
@@ -361,10 +359,6 @@ class EnergyOfTrial:
                 self._read()
         except Exception as error:  # noqa: BLE001 - it is raised again where the energy is asked for
             self._error = error
-
-
-#: What a server's recipe calls queries that were lost before its sockets (gateways/recipes/common/far-side.toml).
-_SOCKET: Final = "socket"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -246,10 +246,10 @@ def _table(case: _Case) -> TableState:
 
 def _streams(case: _Case) -> Iterable[_Stream]:
     yield _Stream(1, "phase 1", case.trial.phase1, lag_matters=not case.preparation, opens=True)
-    churn = {"new connections of phase 2": case.trial.openings, "closings of phase 2": case.trial.closings}
-    for (name, counted), opens in zip(churn.items(), (True, False), strict=True):
+    churn = (("new connections", case.trial.openings, True), ("closings", case.trial.closings, False))
+    for what, counted, opens in churn:
         if counted is not None:
-            yield _Stream(2, name, counted, lag_matters=True, opens=opens)
+            yield _Stream(2, f"{what} of phase 2", counted, lag_matters=True, opens=opens)
     for direction, counts in case.trial.phase2.items():
         yield _Stream(2, f"phase 2 {origin(direction)}", counts, lag_matters=True, direction=direction)
 

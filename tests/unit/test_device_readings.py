@@ -49,7 +49,7 @@ from natgauge.procedures.kit.results import Attempt, Measurement, idle_cores, im
 from natgauge.readings import Energy, EnergyOfTrial
 from natgauge.reports import csv_table
 from natgauge.reports.text import verdict
-from natgauge.trial.rounds import LEAST_SAMPLES, MOST, hot_spots
+from natgauge.trial.rounds import LEAST_SAMPLES, MOST_FUNCTIONS, hot_spots
 from natgauge.trial.trial_run import since
 from natgauge.words import Verdict
 
@@ -508,7 +508,7 @@ def test_opening_the_connections_is_no_part_of_what_standing_ones_cost() -> None
 def test_few_samples_say_nothing_and_many_functions_are_cut() -> None:
     assert hot_spots(of_device("nf_conntrack_in", LEAST_SAMPLES - 1)) == ()
     many = [stack for number in range(60) for stack in of_device(f"function_{number}", 10 + number)]
-    assert len(hot_spots(many)) == MOST
+    assert len(hot_spots(many)) == MOST_FUNCTIONS
 
 
 def test_the_cost_tells_them_for_each_quantity_from_a_round_that_is_not_timed(

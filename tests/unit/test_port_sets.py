@@ -26,7 +26,7 @@ from natgauge.trial.bench import Bench
 from natgauge.trial.forwarding import Missing, check_each, traffic_of
 from natgauge.trial.question import ask
 from natgauge.trial.requests import Requests, TrialConstants, pacing
-from natgauge.trial.server import refuse
+from natgauge.trial.server import refuse_server
 
 
 def link(network: str, device: str, tester: str) -> Link:
@@ -250,7 +250,7 @@ def test_customer_edges_alone_have_the_subscribers_as_hosts_and_the_responder_as
     around, plan = bench.address_plan, bench.traffic
     sets = around.port_sets
     assert (plan.tested_edges, plan.edges, plan.tunnelled, plan.sources) == (sets, None, tunnelled, 100)
-    assert (around.edges, around.half, around.translated) == (True, False, translated)
+    assert (load(gateway).edges_alone, around.half, around.translated) == (True, False, translated)
     assert str(plan.source_addresses) == "10.0.0.2-10.0.0.101"
     # The address of the router before a relay is behind the prefix, as the hosts behind a relay of MAP-T are.
     assert (str(plan.destination_addresses), str(plan.responder_addresses)) == ("198.19.0.2", "2001:2:0:1::c613:2")
@@ -323,7 +323,7 @@ def test_a_half_that_chooses_ports_has_no_stateless_trials(gateway: str) -> None
 def test_a_real_server_cannot_be_behind_customer_edges_that_tunnel(golden: Golden) -> None:
     bench = Bench(ask("resolution-rate", "map-e-ce", {}).cell)
     with golden.raises(UsageError):
-        refuse("knot", bench.lab, bench.traffic)
+        refuse_server("knot", bench.lab, bench.traffic)
 
 
 def test_echoes_of_emulated_edges_have_the_identifiers_of_their_sets() -> None:

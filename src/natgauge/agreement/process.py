@@ -28,8 +28,6 @@ from natgauge.bounded_output import BoundedOutput, size_in_words
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError, of_host
 from natgauge.host import programs
 
-ProgressCallback = Callable[[Progress], None]
-
 #: Errors by the engine's exit status: 2 wrong request, 3 unsuitable host, 4 failure during the trial, 5 no frame can be
 #: sent.
 _ERRORS: dict[int, type[NatgaugeError]] = {2: UsageError, 3: HostError, 4: BrokenError, 5: UnreachableError}
@@ -59,7 +57,7 @@ _MOST_OCTETS = 64 * 1024 * 1024
 
 def run(
     request: TrialRequest,
-    progress: ProgressCallback | None = None,
+    progress: Callable[[Progress], None] | None = None,
     seconds: float | None = None,
     *,
     engine: Path | None = None,
@@ -104,9 +102,7 @@ def compare(request: ComparisonRequest, *, engine: Path | None = None, seconds: 
         raise _outside("comparison", error) from error
 
 
-def _perform(
-    request: str, read: Callable[[bytes], None], limit: float, *arguments: str, engine: Path | None = None
-) -> None:
+def _perform(request: str, read: Callable[[bytes], None], limit: float, *arguments: str, engine: Path | None) -> None:
     """Start the engine, write the request, and pass every line of output to `read`."""
     program = engine if engine is not None else programs.find("natgauge-engine")
     with BoundedOutput() as errors:

@@ -28,6 +28,47 @@ _TOLERANCE: Final = 0.002
 _WIDEST_BLOCKS: Final = 1 << 15
 #: Chances that a loss by share leaves numbers as equal: below the first, the limit is seen; below the second, a guess.
 _SEEN, _GUESS = 0.01, 0.1
+#: Hops between the receipt of a packet by IP and its sending.
+_INSIDE: Final = ("header", "conntrack", "routing")
+_NOT_SENT: Final = "received, but not sent"
+_WITHOUT_ENTRY: Final = "without entry"
+_ANSWERED: Final = "answered SYNs"
+_TUN_FULL: Final = "tun full"
+_TUN_KEPT: Final = "tun kept"
+#: Disciplines that drop what filters tell them to.
+_INGRESS: Final = ("ingress", "clsact")
+#: What gateways report by short names: counters of `conntrack -S`, which the kernel's replace, and of softwires.
+_REPORTED: Final = ("conntrack", "softwire")
+#: Share of a counter's events that another one must have, to say what the first one means.
+_CASE_SHARE: Final = 0.5
+#: Ends of the names of a lab's places, and the counter of each.
+_PLACES: Final = {"card ring": "card ring", "received": "received", "sent": "sent", "backlog": "softnet dropped"}
+#: Fields of a trial's result: of a port, and of a stream, of frames that came late or wrong.
+_PORT: Final = ("refused", "redirect_errors", "tx_dropped", "rx_dropped")
+#: Those of frames that a port could not send.
+_NOT_OUT: Final = frozenset({"refused", "tx_dropped"})
+_ERRORS: Final = ("too_big", "icmp_errors")
+#: Frames of one host that opens more than its share: their loss fails no trial.
+_FLOOD: Final = "flood"
+#: Intended frames that had no connection.
+_UNSENT: Final = ("skipped", "unopened")
+#: Frames that arrived, but not in time.
+LATE: Final = "late"
+WRONG: Final = (LATE, *WRONG_FRAMES)
+#: Device (empty = the tester), place (empty = the whole device), name of a counter.
+_Key = tuple[str, str, str]
+_Network = Mapping[str, Mapping[str, int]]
+#: Share of the table's limit at which the table counts as full: per-CPU counters and eviction leave a little room.
+_FULL_SHARE: Final = 0.999
+#: Once it was full, Linux removes connections that are not assured from this share of the limit on (`gc_worker`), and
+#: counts none of them; a next trial may feel it.
+_CLEARED_SHARE: Final = 0.95
+#: From this share of the frames on, failed entries are no accident of two cores.
+_PORTS_SHARE: Final = 0.01
+_LARGER: Final = "--table-size, a shorter --udp-timeout"
+_NOT_ENTERED: Final = "conntrack insert_failed"
+#: Causes by counters that may be a limit for each host: what refuses says nothing of whose connections it counts.
+_MAY_LIMIT_HOSTS: Final = frozenset({"rule", "process", "gateway", "not known"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +118,15 @@ class HostLosses:
         losing = self.losing
         if not losing:
             return ""
-        if len(losing) > _MOST_NAMES or len(losing) == len(self.hosts):
-            return f"{len(losing)} of {with_noun(len(self.hosts), 'inside hosts')}"
-        return f"{enumerated([host.address for host in losing])} of {with_noun(len(self.hosts), 'inside hosts')}"
+        are_named = len(losing) <= _MOST_NAMES and len(losing) < len(self.hosts)
+        who = enumerated([host.address for host in losing]) if are_named else f"{len(losing)}"
+        return f"{who} of {with_noun(len(self.hosts), 'inside hosts')}"
 
     @property
     def have_blocks(self) -> bool:
         """Whether most lost connections are of hosts that share an address, but none of its ranges of ports."""
-        lost, own = (
-            sum(host.connections - host.stored for host in hosts)
-            for hosts in (self.losing, [host for host in self.losing if self._has_block(host)])
-        )
+        lost = sum(host.connections - host.stored for host in self.losing)
+        own = sum(host.connections - host.stored for host in self.losing if self._has_block(host))
         return own > lost / 2
 
     def _has_block(self, host: HostCounts) -> bool:
@@ -127,60 +166,26 @@ class HostLosses:
         return None if chance > _GUESS else (most, "seen" if chance <= _SEEN else "guess")
 
 
-#: Of a trial whose hosts are not known, or that lost no connection.
-NO_HOSTS: Final = HostLosses()
-
-
 def hosts_of(trial: Mapping[str, Any]) -> HostLosses:
     """Return the losses of each inside host from the record of a trial."""
     counts: Sequence[Mapping[str, Any]] = (trial["result"].get("state_table") or {}).get("by_source") or ()
     addresses = ((trial.get("request") or {}).get("initiator") or {}).get("source_addresses") or {}
     if not counts or "first" not in addresses:
-        return NO_HOSTS
+        return HostLosses()
     first, step = ip_address(addresses["first"]), addresses.get("step") or 1
+    hosts = tuple(_host(str(first + at * step), host) for at, host in enumerate(counts))
+    return HostLosses(hosts, _pool(trial))
+
+
+def _pool(trial: Mapping[str, Any]) -> str:
+    """Return the gateway's outside addresses in words; empty = not known."""
     pool = ((trial.get("request") or {}).get("translation") or {}).get("pool")
-    return HostLosses(
-        tuple(_host(str(first + at * step), host) for at, host in enumerate(counts)),
-        f"{pool['first']} to {pool['last']}" if pool else "",
-    )
+    return f"{pool['first']} to {pool['last']}" if pool else ""
 
 
 def _host(address: str, counts: Mapping[str, Any]) -> HostCounts:
     outside = tuple(HostPorts(str(one["address"]), one["first"], one["last"]) for one in counts.get("outside") or ())
     return HostCounts(address, counts["connections"], counts["stored"], outside)
-
-
-#: Hops between the receipt of a packet by IP and its sending.
-_INSIDE: Final = ("header", "conntrack", "routing")
-_NOT_SENT: Final = "received, but not sent"
-_WITHOUT_ENTRY: Final = "without entry"
-_ANSWERED: Final = "answered SYNs"
-_TUN_FULL: Final = "tun full"
-_TUN_KEPT: Final = "tun kept"
-#: Disciplines that drop what filters tell them to.
-_INGRESS: Final = ("ingress", "clsact")
-#: What gateways report by short names: counters of `conntrack -S`, which the kernel's replace, and of softwires.
-_REPORTED: Final = ("conntrack", "softwire")
-#: Share of a counter's events that another one must have, to say what the first one means.
-_CASE_SHARE: Final = 0.5
-#: Ends of the names of a lab's places, and the counter of each.
-_PLACES: Final = {"card ring": "card ring", "received": "received", "sent": "sent", "backlog": "softnet dropped"}
-#: Fields of a trial's result: of a port, and of a stream, of frames that came late or wrong.
-_PORT: Final = ("refused", "redirect_errors", "tx_dropped", "rx_dropped")
-#: Those of frames that a port could not send.
-_NOT_OUT: Final = frozenset({"refused", "tx_dropped"})
-_ERRORS: Final = ("too_big", "icmp_errors")
-#: Frames of one host that opens more than its share: their loss fails no trial.
-_FLOOD: Final = "flood"
-#: Intended frames that had no connection.
-_UNSENT: Final = ("skipped", "unopened")
-#: Frames that arrived, but not in time.
-LATE: Final = "late"
-WRONG: Final = (LATE, *WRONG_FRAMES)
-
-#: Device (empty = the tester), place (empty = the whole device), name of a counter.
-_Key = tuple[str, str, str]
-_Network = Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +244,10 @@ class TrialHops:
     lost: int
     hops: tuple[HopLoss, ...]
     has_kernel_counters: bool
-    hosts: HostLosses = NO_HOSTS
-    late_delays: LateDelays | None = None
-    flood_lost: int = 0
-    aside: frozenset[str] = frozenset()
+    hosts: HostLosses
+    late_delays: LateDelays | None
+    flood_lost: int
+    aside: frozenset[str]
 
     @property
     def losing(self) -> HopLoss | None:
@@ -283,7 +288,7 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     for device, counts in (network or {}).items():
         inside = sum(n for key, n in events.items() if key[0] == device and _is_inside(facts_of(key[2])))
         _add_rest(events, (device, "", _NOT_SENT), _not_sent(counts, arrived=arrived) - inside, lost + flood_lost)
-        for place, kept in tun_kept(counts, arrived=translated).items():
+        for place, kept in _tun_kept(counts, arrived=translated).items():
             _add_rest(events, (device, place, _TUN_KEPT), kept, lost + flood_lost)
     opened = result.get("phase1") or {}
     found = [
@@ -412,11 +417,10 @@ def _stray(trial: Mapping[str, Any]) -> str:
     """Return the source of a mistranslated frame and the gateway's pool, as far as they are known."""
     ports = trial["result"]["ports"].values()
     seen = next((port for port in ports if port.get("mistranslated_address")), None)
-    pool = ((trial.get("request") or {}).get("translation") or {}).get("pool")
     if seen is None:
         return ""
     source = f"source {seen['mistranslated_address']}, port {seen.get('mistranslated_port')}"
-    return source if not pool else f"{source}; pool {pool['first']} to {pool['last']}"
+    return f"{source}; pool {pool}" if (pool := _pool(trial)) else source
 
 
 def _of_devices(trial: Mapping[str, Any], network: _Network, devices: Sequence[str]) -> Iterator[tuple[_Key, int]]:
@@ -447,7 +451,7 @@ def _of_kernel(device: str, name: str, count: int) -> Iterator[tuple[_Key, int]]
         yield (device, "", name), count
 
 
-def tun_kept(counts: Mapping[str, int], *, arrived: int) -> dict[str, int]:
+def _tun_kept(counts: Mapping[str, int], *, arrived: int) -> dict[str, int]:
     """Return the packets that processes read from TUN interfaces and did not write back, by interface and process.
 
     `arrived` is the number of translated packets that arrived. A process that wrote fewer of them back sends them
@@ -458,9 +462,9 @@ def tun_kept(counts: Mapping[str, int], *, arrived: int) -> dict[str, int]:
         kind, _, rest = name.partition(" ")
         place, _, way = rest.rpartition(" ")
         written = counts.get(f"tun {place} out", 0)
-        if (kind, way) == ("tun", "in") and written >= arrived:
+        if (kind, way) == ("tun", "in") and arrived <= written < count:
             kept[place] = count - written
-    return {place: count for place, count in kept.items() if count > 0}
+    return kept
 
 
 def _make_disjoint(events: dict[_Key, int]) -> None:
@@ -504,19 +508,6 @@ def _not_sent(counts: Mapping[str, int], *, arrived: int) -> int:
     return 0 if forwarded < arrived <= received else received - forwarded
 
 
-#: Share of the table's limit at which the table counts as full: per-CPU counters and eviction leave a little room.
-FULL_SHARE: Final = 0.999
-#: Once it was full, Linux removes connections that are not assured from this share of the limit on (`gc_worker`), and
-#: counts none of them; a next trial may feel it.
-CLEARED_SHARE: Final = 0.95
-#: From this share of the frames on, failed entries are no accident of two cores.
-PORTS_SHARE: Final = 0.01
-_LARGER: Final = "--table-size, a shorter --udp-timeout"
-_NOT_ENTERED: Final = "conntrack insert_failed"
-#: Causes by counters that may be a limit for each host: what refuses says nothing of whose connections it counts.
-_MAY_LIMIT_HOSTS: Final = frozenset({"rule", "process", "gateway", "not known"})
-
-
 @dataclass(frozen=True, slots=True)
 class TableState:
     """The device's connection tracking table after phase 1, or in a phase 2 that opens connections, too.
@@ -536,7 +527,7 @@ class TableState:
     @property
     def is_full(self) -> bool:
         """Whether the known limit was reached."""
-        return self.held is not None and self.limit is not None and self.held >= FULL_SHARE * self.limit
+        return self.held is not None and self.limit is not None and self.held >= _FULL_SHARE * self.limit
 
     @property
     def has_room_for_all(self) -> bool:
@@ -546,17 +537,17 @@ class TableState:
     @property
     def is_cleared(self) -> bool:
         """Whether it was so full that connections may have been removed from it to make room."""
-        return self._may_exceed(CLEARED_SHARE) is True
+        return self._may_exceed(_CLEARED_SHARE) is True
 
     @property
     def has_room(self) -> bool:
         """Whether the known limit was surely not reached."""
-        return self._may_exceed(FULL_SHARE) is False
+        return self._may_exceed(_FULL_SHARE) is False
 
     @property
     def was_never_full(self) -> bool:
         """Whether it surely was not full before it was read, when Linux may have removed connections again."""
-        return self._may_exceed(CLEARED_SHARE) is False
+        return self._may_exceed(_CLEARED_SHARE) is False
 
     def _may_exceed(self, share: float) -> bool | None:
         """Whether the table may have reached this share of its limit; None = readings or limit are not known."""
@@ -600,13 +591,14 @@ def _by_counters(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
     """Return the cause by counters and the limit of the table."""
     common = Cause("not known", lost=hops.lost, held=table.held, limit=table.limit)
     full = replace(common, kind="table", certainty="seen", remedy=_LARGER, frames=hops.lost)
-    if opens and _was_full(hops, table):
-        return _with(full, _of_table(hops))
-    hop = hops.losing
+    of_table, hop = _of_table(hops), hops.losing
+    # Too small for the connections that it was offered, or by a counter of its own.
+    if opens and table.is_full and (not table.has_room_for_all or of_table is not None):
+        return _with(full, of_table)
     if not hops.lost:
         return common
     if hop is None:
-        evicted = None if table.was_never_full else _of_table(hops)
+        evicted = None if table.was_never_full else of_table
         return common if evicted is None else _with(_named(common, evicted[1], hops), evicted)
     counter = max(hop.counters, key=lambda each: each.lost)
     named = _with(_named(common, counter, hops), (hop, counter))
@@ -617,14 +609,9 @@ def _by_counters(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
         named.limited_by in FULL and counter.lost <= hops.flood_lost
     ):
         return _with(common, (hop, counter))
-    if counter.name == _NOT_ENTERED and counter.lost < PORTS_SHARE * hops.sent:
+    if counter.name == _NOT_ENTERED and counter.lost < _PORTS_SHARE * hops.sent:
         named = replace(named, kind="clash", certainty="guess")
     return replace(named, certainty="guess") if named.limited_by != "device" and not opens else named
-
-
-def _was_full(hops: TrialHops, table: TableState) -> bool:
-    """Whether the table was full and too small: for the connections that it was offered, or by a counter of its own."""
-    return table.is_full and (not table.has_room_for_all or _of_table(hops) is not None)
 
 
 def _named(cause: Cause, counter: HopCounter, hops: TrialHops) -> Cause:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One measurement: one metric of one gateway on a bench of its own, and its result in a folder.
-
-A measurement that is ready to run has its conditions, on a bench in a lab, or on one of tests.
-"""
+"""One measurement: one metric of one gateway on a bench of its own, and its result in a folder."""
 
 from __future__ import annotations
 
@@ -44,25 +41,20 @@ if TYPE_CHECKING:
     from natgauge.keywords import MeasureKeywords
 
 
-#: Measures the tester's own part after the trials of a repetition. The argument has the names of the figures that
-#: earlier repetitions know. Returns the other figures, as far as they apply and can be measured: `RECEIVER_SECONDS` and
-#: `SERVER_ALONE`.
-OwnPart = Callable[[Collection[str]], Mapping[str, float]]
-
-
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A measurement that is ready to run.
 
     Attributes:
         device: version and settings of the device; None = natgauge does not start the device.
-        own_part: measures the time that the tester's receivers take of the device's cores, and a real server alone.
+        own_part: measures the tester's own part after the trials of a repetition: `RECEIVER_SECONDS` and
+            `SERVER_ALONE`, as far as they apply, can be measured, and are not among the names that it is given.
     """
 
     measurer: Measurer
     parameters: Parameters
     device: Mapping[str, Any] | None
-    own_part: OwnPart
+    own_part: Callable[[Collection[str]], Mapping[str, float]]
     planned: Planned
 
 
@@ -145,7 +137,6 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
 
 
 def _own_part(bench: Bench, ready: Ready, known: Collection[str]) -> dict[str, float]:
-    """Measure the tester's own part after the trials of a repetition, as far as it applies, without what is `known`."""
     own_part: dict[str, float | None] = {}
     if RECEIVER_SECONDS not in known:
         own_part[RECEIVER_SECONDS] = receiver_seconds(ready.measurer)
@@ -206,7 +197,12 @@ def answer(
             every.append(each.prepared(ready))
             return [ready]
 
-        with locks.kept(), reliance_kept(), FreshLabs(_benches(question, bench, observer), start) as labs:
+        def bench_of(number: int) -> LabBench:
+            if number == 1:
+                return bench
+            return LabBench(in_repetition(question.cell, bench.seed, number), observer, processes=bench.processes)
+
+        with locks.kept(), reliance_kept(), FreshLabs(bench_of, start) as labs:
             facts = machine.facts(host_name=host_name)
             write_conditions(store, every[0].parameters, bench.recipe, facts, every[0].device)
             # The first bench may have found that the device works in processes, which changes the settings.
@@ -217,14 +213,3 @@ def answer(
             conditions = [each.parameters for each in every]
             parameters = of_repetitions(conditions, question.metric, conduct, own_part)
         return keep(measured, parameters, store)
-
-
-def _benches(question: Question, first: LabBench, observer: Observer | None) -> Callable[[int], LabBench]:
-    """Return a function that plans the bench of a repetition: after the first, the same cell with another seed."""
-
-    def plan(number: int) -> LabBench:
-        if number == 1:
-            return first
-        return LabBench(in_repetition(question.cell, first.seed, number), observer, processes=first.processes)
-
-    return plan

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of a measurement: its conditions, each parameter that may move the figure, by group, and its result.
-
-Of what a procedure measured the result is made that is stored and shown.
-"""
+"""The record of a measurement: its conditions, each parameter that may move the figure, by group, and its result."""
 
 from __future__ import annotations
 
@@ -57,6 +54,8 @@ MACHINE: Final = (
 #: takes of an isolated device's cores, s a frame, and what the real server answers without a device, queries/s.
 RECEIVER_SECONDS: Final = "receiver_seconds"
 SERVER_ALONE: Final = "server_alone"
+#: End of the names of figures of the metric cost: work of plain forwarding for the same frames.
+_FORWARDING: Final = f"_{FORWARDING}"
 
 
 def moving_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,26 +161,17 @@ def with_receiver(parameters: Parameters, seconds: float | None) -> Parameters:
     """Add the time of the tester's receiver on an isolated device's cores, s per frame; None = not known."""
     if parameters.get("placement") != "isolated":
         return parameters
-    nanoseconds = None if seconds is None else seconds * 1e9
-    return parameters.model_copy(update={"place": {**parameters.place, "receiver_ns": nanoseconds}})
-
-
-def with_server(parameters: Parameters, alone: float | None) -> Parameters:
-    """Add the rate of the real server without a device, queries/s; None = not known."""
-    if "server_version" not in parameters.place:
-        return parameters
-    return parameters.model_copy(update={"place": {**parameters.place, "server_alone": alone}})
-
-
-def with_own_part(parameters: Parameters, own_part: Mapping[str, float]) -> Parameters:
-    """Add the tester's own part, by the names of the journal; a missing figure is not known."""
-    return with_server(with_receiver(parameters, own_part.get(RECEIVER_SECONDS)), own_part.get(SERVER_ALONE))
+    return _placed(parameters, receiver_ns=None if seconds is None else seconds * 1e9)
 
 
 def with_neighbours(parameters: Parameters, worker: Mapping[str, Any] | None) -> Parameters:
     """Add the number of other workers that may use other cores of the machine at the same time."""
     others = 0 if worker is None else worker["beside"]
-    return parameters.model_copy(update={"place": {**parameters.place, "beside": others}}) if others else parameters
+    return _placed(parameters, beside=others) if others else parameters
+
+
+def _placed(parameters: Parameters, **facts: Any) -> Parameters:
+    return parameters.model_copy(update={"place": {**parameters.place, **facts}})
 
 
 def _traffic(conditions: Conditions) -> dict[str, Any]:
@@ -292,12 +282,6 @@ def _blocks(recipe: Recipe, device: DeviceSettings | None, sets: PortSets | None
     return {} if blocks is None else {"port_blocks": blocks.model_dump()}
 
 
-#: Cores of a device over which frames can be spread.
-_SEVERAL: Final = 2
-#: End of the names of figures of the metric cost: work of plain forwarding for the same frames.
-_FORWARDING: Final = f"_{FORWARDING}"
-
-
 def make(
     measured: MeasurementResult,
     parameters: Parameters,
@@ -309,8 +293,7 @@ def make(
     if measured.raised_timeout is not None:
         parameters = parameters.with_settings({RAISED_TIMEOUT: measured.raised_timeout})
     parameters = _with_link(measured, parameters)
-    summary = measured.summary
-    figures = measured.figures
+    summary, figures = measured.summary, measured.figures
     if (share := share_of_link(measured.metric, measured.values, parameters, figures)) is not None:
         figures[SHARE_OF_LINK] = share
     found = find(measured, parameters)
@@ -366,7 +349,7 @@ def _unknown_core_work(measured: MeasurementResult, parameters: Parameters) -> I
     """Yield the reason why the spread of the frames over the cores of a device with several is not known."""
     cores = parameters.get("device_cores")
     attempts = [attempt for measurement in measured.measurements for attempt in measurement.attempts]
-    if not isinstance(cores, int) or cores < _SEVERAL or not attempts or CORE_IMBALANCE in measured.figures:
+    if not isinstance(cores, int) or cores < 2 or not attempts or CORE_IMBALANCE in measured.figures:
         return
     if any(attempt.outcome.readings.core_work for attempt in attempts):
         reason = "the deciding trials had too few frames"
@@ -385,7 +368,7 @@ def _with_link(measured: MeasurementResult, parameters: Parameters) -> Parameter
         return parameters
     of_units = bool(frames_of(measured.metric, parameters))
     most = most_units(measured.metric, parameters, measured.figures) if of_units else most_frames(parameters)
-    return parameters.model_copy(update={"place": {**parameters.place, "theoretical_maximum": most}})
+    return _placed(parameters, theoretical_maximum=most)
 
 
 def of_repetitions(
@@ -393,11 +376,16 @@ def of_repetitions(
 ) -> Parameters:
     """Return the parameters of a result, from those of each of its repetitions.
 
-    `conduct` is the number of labs of the repetitions, and the seed and start time of each.
+    `conduct` is the number of labs of the repetitions, and the seed and start time of each. `own_part` is the tester's,
+    by the names of the journal; a missing figure is not known.
     """
     every = joined(each, metric)
     groups = {group: getattr(every, group) for group in GROUPS}
-    return with_own_part(Parameters.grouped(**{**groups, "place": {**every.place, **plain(conduct)}}), own_part)
+    parameters = Parameters.grouped(**{**groups, "place": {**every.place, **plain(conduct)}})
+    parameters = with_receiver(parameters, own_part.get(RECEIVER_SECONDS))
+    if "server_version" not in parameters.place:
+        return parameters
+    return _placed(parameters, server_alone=own_part.get(SERVER_ALONE))
 
 
 def write_conditions(

@@ -44,13 +44,8 @@ def cell_of(gateway: str | Path, choices: Mapping[str, object]) -> tuple[Cell, d
     left = {name: value for name, value in choices.items() if value is not None}
     parts: dict[str, Any] = {}
     for part, (kind, _) in CELL_PARTS.items():
-        parts[part] = kind(
-            **{
-                input_.name: input_.take(left.pop(input_.name))
-                for input_ in inputs_of_part(part)
-                if input_.name in left
-            }
-        )
+        known = [input_ for input_ in inputs_of_part(part) if input_.name in left]
+        parts[part] = kind(**{input_.name: input_.take(left.pop(input_.name)) for input_ in known})
     chosen = {name: left.pop(name) for name in place_inputs() if name in left}
     return Cell(gateway=gateway, kind_options=_of_kind(parts["lab"].lab, chosen), **parts), left
 

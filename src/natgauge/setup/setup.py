@@ -93,7 +93,7 @@ class Setup:
         self.holder = self.recipe.holder if holder is None else holder
         self._is_own_lab = lab is None
         self.lab: Lab = self._planned_lab() if lab is None else lab
-        for part in self.recipe.of_devices(len(self.lab.devices)) if self.lab.devices else ():
+        for part in self.played if self.lab.devices else ():
             refuse_absent_files(part)
         addresses = address_plan(self.lab.ground, self.recipe)
         addresses = replace(addresses, port_sets=chosen_sets(self.recipe, cell.device))
@@ -146,26 +146,26 @@ class Setup:
         return {**texts, **each}
 
     def _planned_lab(self) -> Lab:
-        traffic = self.cell.traffic
+        traffic, wishes = self.cell.traffic, self.cell.lab
         if self.recipe.relay_alone:
             traffic = replace(traffic, subscribers=None)  # their router is the device's only neighbour there
         hosts = hosts_of(traffic, (self.recipe.initiator_family, self.recipe.responder_family))
-        kind = kinds.get(self.cell.lab.lab)
-        need = need_of(
-            self.recipe,
-            hosts=hosts,
-            background=self.cell.background,
-            outside_addresses=self.cell.lab.outside_addresses,
-        )
+        kind, background = kinds.get(wishes.lab), self.cell.background
+        need = need_of(self.recipe, hosts=hosts, background=background, outside_addresses=wishes.outside_addresses)
         need = replace(need, own_processes=self.own_processes)
-        if (chosen := self.cell.lab.nat64_prefix) is not None:
-            need = replace(need, nat64_prefix=_fitting_prefix(self.recipe, chosen))
-        return kind.plan(self.cell.lab.lab_name, self.cell.kind_options or kind.options(), need)
+        if wishes.nat64_prefix is not None:
+            need = replace(need, nat64_prefix=_fitting_prefix(self.recipe, wishes.nat64_prefix))
+        return kind.plan(wishes.lab_name, self.cell.kind_options or kind.options(), need)
 
     @property
     def own_processes(self) -> bool:
         """Whether the device works in processes of its own: as its recipe says, or as found on the machine."""
         return self.recipe.own_processes or bool(self.processes)
+
+    @property
+    def played(self) -> tuple[Recipe, ...]:
+        """The recipe of each of the lab's devices."""
+        return self.recipe.of_devices(len(self.lab.devices))
 
     @property
     def known_limits(self) -> dict[str, int]:
@@ -213,8 +213,7 @@ class Setup:
         """Return the collector of the log; None where there is none, or it is a file."""
         if (name := self.cell.device.logging) is None:
             return None
-        way = way_of(self.recipe.of_devices(len(self.lab.devices))[self.holder], name)
-        return log_collector.planned(self.lab.devices[self.holder], name, way)
+        return log_collector.planned(self.lab.devices[self.holder], name, way_of(self.played[self.holder], name))
 
     def _gateways(self) -> list[Gateway]:
         """Return a gateway for each device; the user's options apply only to the gateway that holds the connections."""
@@ -249,18 +248,16 @@ class Setup:
 
     def remade(self) -> None:
         """Make the lab again for a device that was found to work in processes, where natgauge chose its placement."""
-        if self._is_own_lab and not self.lab.is_reused and self._has_free_placement:
+        if not self._is_own_lab or self.lab.is_reused:
+            return
+        options = self.cell.kind_options or kinds.get(self.cell.lab.lab).options()
+        # Not all kinds of labs have placements; None = the user chose none of them.
+        if getattr(options, "placement", "") is None:
             names = " and ".join(self.processes)
             self._stages.stage(f"{self.recipe.name} works in a process ({names}): making its lab again for that")
             self.__exit__(None, None, None)
             self.lab = self._planned_lab()
             self.__enter__()
-
-    @property
-    def _has_free_placement(self) -> bool:
-        """Whether the lab's kind has placements, and the user chose none."""
-        options = self.cell.kind_options or kinds.get(self.cell.lab.lab).options()
-        return getattr(options, "placement", "") is None
 
 
 def _refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
@@ -310,7 +307,7 @@ def need_of(
         hosts=hosts,
         background=background,
         nat64_prefix=None if recipe.nat64_prefix is None else parse_prefix(recipe.nat64_prefix),
-        pool=pool_for(recipe, outside_addresses),
+        pool=_pool_for(recipe, outside_addresses),
         own_xdp=any(played.limits.own_xdp for played in recipe.of_devices(1)),
         asks_server=recipe.asks_server,
         far_settings=recorded,
@@ -360,7 +357,7 @@ def check_host() -> None:
     capabilities.refuse_lacking()
 
 
-def pool_for(recipe: Recipe, number: int | None) -> Addresses | None:
+def _pool_for(recipe: Recipe, number: int | None) -> Addresses | None:
     """Return the outside addresses that a lab must have for a gateway; None = that of its interface alone."""
     if recipe.pool4 is not None:
         stated = parse_range("pool4", recipe.pool4, "ipv4")

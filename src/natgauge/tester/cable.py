@@ -6,7 +6,7 @@ from __future__ import annotations
 import secrets
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from natgauge.agreement.generated import (
@@ -58,8 +58,6 @@ _GRACE_MS: Final = 50
 _GAP_MS: Final = 10
 _SOURCE_PORTS: Final = PortRange(first=1024, last=65535)
 _MOST_DESTINATION_PORTS: Final = 65535
-
-Runner = Callable[[TrialRequest], TrialResult]
 
 
 class Cable(Protocol):
@@ -186,7 +184,7 @@ def handful(initiator: Port, responder: Port, *, rate: float, grace_ms: int, sec
 
 @dataclass(frozen=True, slots=True)
 class FloorShare:
-    """The tester's rate compared with the redirect floor, in both directions (see `selftest.py`).
+    """The tester's rate compared with the redirect floor, in both directions (see `own_rates.py`).
 
     Attributes:
         floor_frames_per_second: rate from a program that only redirects to a program that only drops, median over
@@ -244,27 +242,21 @@ class CableFigures:
     query: Query | None = None
 
 
+@dataclass(slots=True)
 class CableTester:
     """Runs the trials of the self-test on one cable.
 
     Attributes:
+        connections: N of the trials for the highest rate; a larger state table makes them slower.
         clock_source: the kernel's clock source in the last trial; empty before the first.
     """
 
-    def __init__(
-        self, cable: Cable, sender_cpus: tuple[int, ...], runner: Runner = run, *, connections: int = CONNECTIONS
-    ) -> None:
-        """Take the cable; no trial runs yet.
-
-        Args:
-            connections: N of the trials for the highest rate; a larger state table makes them slower.
-        """
-        self._cable = cable
-        self._cpus = sender_cpus
-        self._run = runner
-        self._connections = connections
-        self.clock_source = ""
-        self.disturbed = False
+    cable: Cable
+    sender_cpus: tuple[int, ...]
+    runner: Callable[[TrialRequest], TrialResult] = run
+    connections: int = CONNECTIONS
+    clock_source: str = field(default="", init=False)
+    disturbed: bool = field(default=False, init=False)
 
     def figures(
         self, kind: FrameKind, share: FloorShare | None = None, frames_at_90: int | None = None
@@ -301,8 +293,8 @@ class CableTester:
 
         Where there is no phase 2, both are the rate of phase 1, in connections/s or transactions/s.
         """
-        guess = _rate_of(self._sent(kind, self._trial(kind, BEYOND_REACH, self._connections)))
-        frames = max(self._connections, int(guess * TRIAL_SECONDS))
+        guess = _rate_of(self._sent(kind, self._trial(kind, BEYOND_REACH, self.connections)))
+        frames = max(self.connections, int(guess * TRIAL_SECONDS))
         results = [self._trial(kind, BEYOND_REACH, frames) for _ in range(_REPEATS)]
         phase1 = pick([_rate_of(phase1_of(result)) for result in results])
         phase2 = pick([_rate_of(self._sent(kind, result)) for result in results])
@@ -312,9 +304,9 @@ class CableTester:
         """Return one-way delays on the cable at `rate` frames/s over `seconds`; up to `batch` frames leave together."""
         frames = max(1, round(rate * seconds))
         # Few connections, because only phase 2 matters and phase 1 must not take longer.
-        request = self._request(kind, rate, frames, min(self._connections, frames))
+        request = self._request(kind, rate, frames, min(self.connections, frames))
         senders = request.senders.model_copy(update={"batch": batch})
-        counts = self._sent(kind, self._run(request.model_copy(update={"senders": senders})))
+        counts = self._sent(kind, self.runner(request.model_copy(update={"senders": senders})))
         delays = None if counts.delay is None else Delays.of(counts.delay)
         if delays is None:
             raise BrokenError("selftest: the cable gave no delays, although they were requested")
@@ -328,7 +320,7 @@ class CableTester:
         return result.phase2.initiator
 
     def _trial(self, kind: FrameKind, rate: float, frames: int) -> TrialResult:
-        result = self._run(self._request(kind, rate, frames))
+        result = self.runner(self._request(kind, rate, frames))
         self.clock_source = result.clock.source
         self.disturbed |= any(map(is_disturbed, result.cpus))
         if phase1_of(result).received_frames == 0:
@@ -341,18 +333,18 @@ class CableTester:
 
     def _request(self, kind: FrameKind, rate: float, frames: int, connections: int | None = None) -> TrialRequest:
         request = untranslated_request(
-            self._cable.initiator,
-            self._cable.responder,
+            self.cable.initiator,
+            self.cable.responder,
             family=kind.family,
             frame_size=kind.frame_size,
-            connections=self._connections if connections is None else connections,
+            connections=self.connections if connections is None else connections,
             phase1=Phase1(rate=rate, grace_ms=_GRACE_MS),
             phase2=(
                 None
                 if kind.phase1_only
                 else Phase2(initiator=InitiatorStream(rate=rate, frames=frames), grace_ms=_GRACE_MS)
             ),
-            sender_cpus=self._cpus,
+            sender_cpus=self.sender_cpus,
             record_delays=kind.delays,
             record_variation=kind.variation,
             frames=kind.frames,

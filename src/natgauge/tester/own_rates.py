@@ -58,10 +58,26 @@ from natgauge.tester.cable import (
 from natgauge.words import FAMILIES, QUANTITIES, Quantity, Transport
 
 #: Number of measurements on a host that is always disturbed, after which the best is stored permanently.
-DISTURBED_ENOUGH: Final = 3
+_DISTURBED_ENOUGH: Final = 3
 #: Facts about the machine that settings change, and the speed of the tester with them.
 _SETTINGS: Final = ("kernel_parameters", "clock_source", "governor", "smt", "mitigations")
 _JIT: Final = Path("/proc/sys/net/core/bpf_jit_enable")
+#: The most frames of a loss check.
+_MOST_FRAMES: Final = 2**40 - 1
+#: Further frame sizes of the full self-test, octets with FCS (RFC 2544 section 9).
+_FURTHER_SIZES: Final = (512, 1518)
+#: Of the floor, N: a state table of 0.8 MB.
+CONNECTIONS: Final = 100_000
+#: Frames of one slice: each sending call costs some 10 us, which must be negligible.
+SLICE_FRAMES: Final = 4_096
+#: Blocks of a round; each has two slices of the tester and two of the floor.
+BLOCKS: Final = 40
+#: Rounds; the programs are loaded again for each, because their place in memory affects the rate.
+ROUNDS: Final = 4
+#: Error probability of the confidence interval.
+ALPHA: Final = 0.05
+_SECONDS: Final = 120.0
+_SLACK_SECONDS: Final = 15.0
 
 
 def cable_name() -> str:
@@ -94,27 +110,14 @@ def highest_rates(profile: FrameKind, sender_cpus: Sequence[int], connections: i
     number = min(max(connections, LEAST_CONNECTIONS), MOST_CONNECTIONS)
     key = _cache_key(profile, sender_cpus, number)
     known = _read_cache()
-    rates = _remembered(known.get(key))
-    if rates is not None and not 0 < rates.disturbed < DISTURBED_ENOUGH:
-        return rates.rates
+    phase1, phase2, disturbed = _remembered(known.get(key))
+    if phase1 and not 0 < disturbed < _DISTURBED_ENOUGH:
+        return HighestRates(phase1, phase2)
     with CableLab(cable_name()) as cable:
         tester = CableTester(cable, tuple(sender_cpus), connections=number)
-        phase1, phase2 = tester.highest(profile, max)
-    disturbed = 0
-    if tester.disturbed:
-        disturbed = 1 if rates is None else rates.disturbed + 1
-    if rates is not None:
-        phase1, phase2 = max(phase1, rates.rates.phase1), max(phase2, rates.rates.phase2)
-    _write_cache({**known, key: [phase1, phase2, disturbed]})
+        phase1, phase2 = map(max, (phase1, phase2), tester.highest(profile, max))
+    _write_cache({**known, key: [phase1, phase2, disturbed + 1 if tester.disturbed else 0]})
     return HighestRates(phase1, phase2)
-
-
-@dataclass(frozen=True, slots=True)
-class _Remembered:
-    """Rates, and the number of their measurements, all disturbed; 0 = one measurement was undisturbed."""
-
-    rates: HighestRates
-    disturbed: int
 
 
 def own_delays(profile: FrameKind, sender_cpus: Sequence[int], rate: float, seconds: float, batch: int) -> Delays:
@@ -123,13 +126,16 @@ def own_delays(profile: FrameKind, sender_cpus: Sequence[int], rate: float, seco
         return CableTester(cable, tuple(sender_cpus)).delays(profile, rate, seconds, batch)
 
 
-def _remembered(entry: object) -> _Remembered | None:
-    """Read an entry of the cache; None where it is not of this version."""
+def _remembered(entry: object) -> tuple[float, float, int]:
+    """Return the rates of an entry of the cache; 0 where it is not of this version.
+
+    The last number is that of their measurements, all disturbed; 0 = one measurement was undisturbed.
+    """
     if not isinstance(entry, list) or len(entry) != 3 or not isinstance(entry[2], int):
-        return None
+        return 0.0, 0.0, 0
     if not all(isinstance(rate, float) and rate > 0 for rate in entry[:2]):
-        return None
-    return _Remembered(HighestRates(entry[0], entry[1]), entry[2])
+        return 0.0, 0.0, 0
+    return entry[0], entry[1], entry[2]
 
 
 def _cache_key(profile: FrameKind, sender_cpus: Sequence[int], connections: int) -> str:
@@ -177,12 +183,6 @@ def _write_cache(entries: dict[str, object]) -> None:
         file_access.replace(path, json.dumps(entries, indent=2))
 
 
-MAXIMUM_FRAMES: Final = 2**40 - 1
-
-#: Further frame sizes of the full self-test, octets with FCS (RFC 2544 section 9).
-FURTHER_SIZES: Final = (512, 1518)
-
-
 @dataclass(frozen=True, slots=True)
 class SelfTest:
     """The whole self-test.
@@ -220,8 +220,8 @@ def run_selftest(
         HostError: a capability, the engine or a CPU is missing.
         BrokenError: the cable passed no frame, or the engine failed.
     """
-    if frames_at_90 is not None and not 1 <= frames_at_90 <= MAXIMUM_FRAMES:
-        raise UsageError(f"frames at 90 %: {frames_at_90} is outside of 1 to {MAXIMUM_FRAMES}")
+    if frames_at_90 is not None and not 1 <= frames_at_90 <= _MOST_FRAMES:
+        raise UsageError(f"frames at 90 %: {frames_at_90} is outside of 1 to {_MOST_FRAMES}")
     cpus = check_cpus(usable_cpus()[:1] if sender_cpus is None else sender_cpus, "sender cores", "sender_cores")
     programs.find("natgauge-engine")
     figures: list[CableFigures] = []
@@ -242,28 +242,12 @@ def _profiles(transport: Transport, *, quick: bool) -> list[FrameKind]:
         FrameKind(family, size, delays, transport=transport)
         for family in FAMILIES
         for least in (LEAST_OCTETS[transport] + IP_HEADER[family] - IP_HEADER["ipv4"],)
-        for size in ((least,) if quick else (least, *FURTHER_SIZES))
+        for size in ((least,) if quick else (least, *_FURTHER_SIZES))
         for delays in (False, True)
     ]
     if transport != "udp":
         return plain
     return plain + [FrameKind(family, octets, delays=False, query="aaaa") for family, octets in QUERY_OCTETS.items()]
-
-
-#: N: a state table of 0.8 MB.
-CONNECTIONS: Final = 100_000
-#: Frames of one slice: each sending call costs some 10 us, which must be negligible.
-SLICE_FRAMES: Final = 4_096
-#: Blocks of a round; each has two slices of the tester and two of the floor.
-BLOCKS: Final = 40
-#: Rounds; the programs are loaded again for each, because their place in memory affects the rate.
-ROUNDS: Final = 4
-#: Error probability of the confidence interval.
-ALPHA: Final = 0.05
-_SECONDS: Final = 120.0
-_SLACK_SECONDS: Final = 15.0
-
-Comparer = Callable[..., ComparisonResult]
 
 
 class FloorPair(NamedTuple):
@@ -279,7 +263,7 @@ class FloorTester:
 
     cable: Cable
     cpu: int
-    run: Comparer = compare
+    run: Callable[..., ComparisonResult] = compare
     connections: int = CONNECTIONS
     quantity: Quantity = "both"
 

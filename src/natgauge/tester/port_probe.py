@@ -40,6 +40,10 @@ _RATE: Final = 10_000.0
 #: Twisted pair links take three seconds to come back when a driver takes them down to attach a program.
 _SECONDS: Final = 30.0
 _GRACE_MS: Final = 500
+_PROG_LOAD, _TYPE_XDP = 5, 6
+#: r0 = XDP_PASS; exit
+_PASS: Final = bytes.fromhex("b700000002000000 9500000000000000")
+_UPDATE_IF_NOEXIST, _DRV_MODE = 1, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,12 +286,6 @@ def of_peer(port: PortState, others: Sequence[str]) -> Iterator[Finding]:
         yield Finding("XDP", "obstacle", what, mend)
     else:
         yield Finding("XDP", "warning", f"{what}; this is no obstacle if the other end is a port of the tester", mend)
-
-
-_PROG_LOAD, _TYPE_XDP = 5, 6
-#: r0 = XDP_PASS; exit
-_PASS: Final = bytes.fromhex("b700000002000000 9500000000000000")
-_UPDATE_IF_NOEXIST, _DRV_MODE = 1, 4
 
 
 def refusal(interface: str) -> str | None:

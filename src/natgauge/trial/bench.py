@@ -52,18 +52,17 @@ from natgauge.trial.forwarding import NotForwardedError, accepted_by, causes
 from natgauge.trial.lab_measurer import DEVICE_ABILITIES, OF_TABLE, LabMeasurer, Recorder, SliceRounds, abilities_with
 from natgauge.trial.planned import (
     Planned,
-    checked,
     grace_of,
     refuse_large,
     refuse_short_grace,
     refuse_unlike,
     refuse_unlike_queries,
     refuse_unused,
+    refuse_wrong_grace,
 )
 from natgauge.trial.requests import TrialConstants, refuse_stateless
 from natgauge.trial.rounds import NO_SEARCH, CostRounds, TimedFrames, forwarding_of, reasons_not_timed
-from natgauge.trial.server import FarSide, refuse_unanswered, settings_of_kind
-from natgauge.trial.server import refuse as refuse_server
+from natgauge.trial.server import FarSide, refuse_server, refuse_unanswered, settings_of_kind
 from natgauge.words import TESTER, Family, Query, Side, listed
 
 #: The tester's highest rate before it is known, in frames/s; a slower tester is seen when the device is prepared.
@@ -141,8 +140,10 @@ class Bench(Setup):
         """
         self._observer = observer if observer is not None else Silent()
         super().__init__(cell, self._observer, **chosen)
-        self.seed = _check_seed(cell.lab.seed)
-        checked(cell.lab.grace_seconds)
+        if cell.lab.seed is not None and not 0 <= cell.lab.seed < 2**64:
+            raise UsageError(f"seed: {cell.lab.seed} is outside of 0 to 2^64 - 1", at="seed")
+        self.seed = secrets.randbits(64) if cell.lab.seed is None else cell.lab.seed
+        refuse_wrong_grace(cell.lab.grace_seconds)
         self._rates = rates
         self._slice_rounds: CostRounds | None = None
         self._server: FarSide | None = None
@@ -425,12 +426,10 @@ class Bench(Setup):
         wishes = self.cell.device
         if wishes.logging is None:
             return None
-        recipe = self.recipe.of_devices(len(self.lab.devices))[self.holder]
-        way = way_of(recipe, wishes.logging)
         return ConnectionLog(
             self.lab.devices[self.holder],
             wishes.logging,
-            way,
+            way_of(self.played[self.holder], wishes.logging),
             self.grace_of(settings),
             wishes.log_tolerance or 0.0,
             collector=self.collector,
@@ -462,15 +461,9 @@ class Bench(Setup):
         """Refuse connections that no memory holds, before anything takes time."""
         recipe, device = self.recipe, None
         if self.lab.devices:
-            recipe = self.recipe.of_devices(len(self.lab.devices))[self.holder]
-            device = self.lab.devices[self.holder]
-        refuse_large(
-            recipe,
-            device,
-            planned.demand,
-            stores=planned.settings.has_phase1,
-            own_processes=self.own_processes,
-        )
+            recipe, device = self.played[self.holder], self.lab.devices[self.holder]
+        stores, processes = planned.settings.has_phase1, self.own_processes
+        refuse_large(recipe, device, planned.demand, stores=stores, own_processes=processes)
 
     def _lingering(self, settings: TrialSettings, table_size: int | None) -> int | None:
         """Return the seconds for which the device keeps closed connections, and report the table that they need.
@@ -585,14 +578,6 @@ class Bench(Setup):
         return untagged + addresses.octets(least, family) - addresses.octets(least, named)
 
 
-def _check_seed(seed: int | None) -> int:
-    if seed is None:
-        return secrets.randbits(64)
-    if not 0 <= seed < 2**64:
-        raise UsageError(f"seed: {seed} is outside of 0 to 2^64 - 1", at="seed")
-    return seed
-
-
 def _of_tester(planned: Planned, rates: HighestRates) -> DeviceDemand:
     """Return the demand with the most connections of a faster tester, and the slowest trial where it is foreseen."""
     demand, settings = planned.demand, planned.settings
@@ -603,9 +588,6 @@ def _of_tester(planned: Planned, rates: HighestRates) -> DeviceDemand:
     return replace(demand, longest_seconds=max(demand.longest_seconds, slowest))
 
 
-_SEED_OCTETS: Final = 8
-
-
 def seed_of_repetition(seed: int, number: int) -> int:
     """Return the seed of a repetition, from 1; a measurement's seed always gives the same sequence, of 0 to 2**64 - 1.
 
@@ -614,7 +596,7 @@ def seed_of_repetition(seed: int, number: int) -> int:
     """
     if number == 1:
         return seed
-    digest = hashlib.blake2b(f"{seed} {number}".encode(), digest_size=_SEED_OCTETS).digest()
+    digest = hashlib.blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big")
 
 

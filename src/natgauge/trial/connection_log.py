@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from itertools import chain, islice
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
@@ -49,6 +50,22 @@ BLOCK: Final = 4
 
 #: Address in 16 octets, and port.
 Endpoint = tuple[bytes, int]
+#: Sort keys: of an outside source with its connection, and of a connection.
+_OUTSIDE: Final = itemgetter(0)
+_DUE: Final = attrgetter("due")
+#: Octets of a line that could not be read, as an example.
+_SHOWN: Final = 100
+#: A log with a line for each connection that has not grown for this long has ended.
+_COMPLETE_SECONDS: Final = 0.05
+_LOOK_SECONDS: Final = 0.02
+#: A log that grows for longer than this after a trial is given up.
+_LONGEST_SECONDS: Final = 60.0
+#: A stall spoils what was due this long before it, as for lost frames.
+_BEFORE_NS: Final = 1_000_000
+#: What tells the connections of records apart (`natgauge.readings.GROUPS`).
+_ENDS: Final = ("source", "source_port", "destination", "destination_port")
+#: Octets of a log that one snippet prints; less than `bounded_output.MOST_OCTETS`.
+_CHUNK: Final = 3 << 20
 
 
 @dataclass(slots=True)
@@ -128,7 +145,7 @@ class Blocks:
                 else:
                     self._known.setdefault(key, []).append((connection.outside, connection))
         for those in self._known.values():
-            those.sort(key=_outside)
+            those.sort(key=_OUTSIDE)
 
     def take(self, block: SubscribersBlock) -> list[ListedConnection]:
         """Return the connections that a block covers, as far as their outside sources are known.
@@ -141,7 +158,7 @@ class Blocks:
         """
         self._taken.append(block)
         covered = [*self._seen(block), *self._unknown.get(block[:2], [])]
-        return [] if block.precedes(min(map(_due, covered), default=0.0)) else covered
+        return [] if block.precedes(min(map(_DUE, covered), default=0.0)) else covered
 
     def take_one(self, block: SubscribersBlock) -> tuple[ListedConnection | None, bool]:
         """Return the next connection of a port without a record of its session, and whether the port had any by then.
@@ -165,8 +182,8 @@ class Blocks:
     def _seen(self, block: SubscribersBlock) -> list[ListedConnection]:
         """Those that the tester saw from the ports of a block."""
         whose = self._known.get(block[:2], [])
-        low = bisect_left(whose, (block.outside, block.first), key=_outside)
-        high = bisect_right(whose, (block.outside, block.last), key=_outside)
+        low = bisect_left(whose, (block.outside, block.first), key=_OUTSIDE)
+        high = bisect_right(whose, (block.outside, block.last), key=_OUTSIDE)
         return [connection for _, connection in whose[low:high]]
 
     def shared(self) -> int:
@@ -193,12 +210,8 @@ class Blocks:
         return number
 
 
-def _due(connection: ListedConnection) -> float:
-    return connection.due
-
-
 def _queue(connections: Iterable[ListedConnection]) -> tuple[float, deque[ListedConnection]]:
-    waiting = deque(sorted(connections, key=_due))
+    waiting = deque(sorted(connections, key=_DUE))
     return (waiting[0].due if waiting else math.inf), waiting
 
 
@@ -210,14 +223,6 @@ def _within_a_second(blocks: list[SubscribersBlock], at: float) -> Iterator[Subs
     """Those of the blocks, in the order of their times, that were given within a second."""
     first, end = bisect_right(blocks, at - SAME_SECONDS, key=_time), bisect_left(blocks, at + SAME_SECONDS, key=_time)
     return islice(blocks, first, end)
-
-
-def _outside(known: tuple[Endpoint, ListedConnection]) -> Endpoint:
-    return known[0]
-
-
-#: Octets of a line that could not be read, as an example.
-_SHOWN: Final = 100
 
 
 def join(  # noqa: PLR0913 - the log, and what is known of it
@@ -318,10 +323,7 @@ class _Join:
             outside = None if named is None else _endpoint(named, port)
             at = _seconds(record) if self.timed else None
             if record.get("destination") is None:
-                block = _block(record, source, outside, at)
-                is_session = block.port is not None and record.get("event") in SESSION_EVENTS
-                take = self._take_session if is_session else self._take_block
-                take(block)
+                self._take_block(_block(record, source, outside, at), record.get("event"))
                 return True
             destination = _endpoint(record["destination"], record.get("destination_port"))
         except ValueError:
@@ -333,57 +335,40 @@ class _Join:
             those = []
         right = [each for each in those if outside is None or each.outside in (None, outside)]
         fresh = next((each for each in right if not each.found & SESSION), None)
-        if fresh is not None:
-            _note(fresh, SESSION)
-            self._time(fresh.due, at)
-        elif right:
-            self.duplicate += 1
-        else:
-            self.wrong += 1
-            meant = next((each for each in those if not each.named), None)
-            if meant is not None:
-                meant.named = True
+        self._count([] if fresh is None else [fresh], SESSION, at, is_known=bool(right))
+        meant = None if right else next((each for each in those if not each.named), None)
+        if meant is not None:
+            meant.named = True
         if outside is not None and those:
             self._use(outside, destination, source[0], those[0].due if at is None else at)
         return True
 
-    def _take_session(self, port: SubscribersBlock) -> None:
-        """Count a record of one connection that names its outside port and no destination."""
-        fresh, is_known = self._known_blocks().take_one(port)
-        if fresh is not None:
-            _note(fresh, SESSION)
-            self._time(fresh.due, port.at)
-        elif is_known:
-            self.duplicate += 1
-        else:
-            self.wrong += 1
-
-    def _take_block(self, block: SubscribersBlock) -> None:
-        """Count a record of all connections that one subscriber has on some outside ports."""
-        kind = BLOCK if block.port is None else BINDING
-        covered = self._known_blocks().take(block)
-        fresh = [connection for connection in covered if not connection.found & kind]
-        if fresh:
-            self._time(min(connection.due for connection in fresh), block.at)
-        elif covered:
-            self.duplicate += 1
-        else:
-            self.wrong += 1
-        for connection in fresh:
-            _note(connection, kind)
-
-    def _known_blocks(self) -> Blocks:
+    def _take_block(self, block: SubscribersBlock, event: str | None) -> None:
+        """Count a record without a destination: of a session, or of all connections of a subscriber on some ports."""
         self.names_outside = True
         if self.blocks is None:
             self.blocks = Blocks(self.connections)
-        return self.blocks
+        if block.port is not None and event in SESSION_EVENTS:
+            fresh, is_known = self.blocks.take_one(block)
+            self._count([] if fresh is None else [fresh], SESSION, block.at, is_known=is_known)
+        else:
+            kind, covered = BLOCK if block.port is None else BINDING, self.blocks.take(block)
+            self._count([each for each in covered if not each.found & kind], kind, block.at, is_known=bool(covered))
 
-    def _time(self, due: float, at: float | None) -> None:
-        if at is not None:
+    def _count(self, fresh: Sequence[ListedConnection], kind: int, at: float | None, *, is_known: bool) -> None:
+        """Count a record of connections that had none of its kind; without any it is a duplicate, or wrong."""
+        if not fresh and is_known:
+            self.duplicate += 1
+        elif not fresh:
+            self.wrong += 1
+        elif at is not None:
             self.has_fractions |= not at.is_integer()
-            delay = at - due
+            delay = at - min(map(_DUE, fresh))
             self.delays.append(delay)
             self.late += delay > self.grace
+        for connection in fresh:
+            connection.found |= kind
+            connection.named = True
 
     def _use(self, outside: Endpoint, remote: Endpoint, subscriber: bytes, at: float) -> None:
         """Note who had an outside tuple, and count one that another subscriber had just before."""
@@ -391,11 +376,6 @@ class _Join:
         if earlier is not None and earlier[0] != subscriber and abs(at - earlier[1]) < SAME_SECONDS:
             self.ambiguous += 1
         self.users[outside, remote] = subscriber, at
-
-
-def _note(connection: ListedConnection, kind: int) -> None:
-    connection.found |= kind
-    connection.named = True
 
 
 def _block(
@@ -436,19 +416,6 @@ def _seconds(record: Mapping[str, str | None]) -> float | None:
     """Return the time of a record in s since 1970; None = it has none."""
     time = record.get("time")
     return None if time is None else float(time) + int(record.get("microseconds") or 0) / 1e6
-
-
-#: A log with a line for each connection that has not grown for this long has ended.
-_COMPLETE_SECONDS: Final = 0.05
-_LOOK_SECONDS: Final = 0.02
-#: A log that grows for longer than this after a trial is given up.
-_LONGEST_SECONDS: Final = 60.0
-#: A stall spoils what was due this long before it, as for lost frames.
-_BEFORE_NS: Final = 1_000_000
-#: What tells the connections of records apart (`natgauge.readings.GROUPS`).
-_ENDS: Final = ("source", "source_port", "destination", "destination_port")
-#: Octets of a log that one snippet prints; less than `bounded_output.MOST_OCTETS`.
-_CHUNK: Final = 3 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,11 +174,7 @@ class SilentControlsError(BrokenError):
 
 @dataclass(slots=True)
 class CommandRetries:
-    """Runs commands of a device, and retries a command that fails.
-
-    Attributes:
-        clock: monotonic clock, seconds.
-    """
+    """Runs commands of a device, and retries a command that fails; `clock` is monotonic, in seconds."""
 
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
@@ -202,6 +198,14 @@ class CommandRetries:
                     raise SilentControlsError(str(error)) from error
             self.sleep(pause)
         raise AssertionError("the last try answers or raises")
+
+    def once(self, command: Callable[[], AnswerT], unknown: AnswerT) -> AnswerT:
+        """Return the answer of a single try, or `unknown` where it fails, which the trial's outcome reports."""
+        try:
+            return command()
+        except NatgaugeError as error:
+            self.failures.append(str(error))
+            return unknown
 
 
 #: Names of closing segments in recipes.

@@ -43,6 +43,12 @@ _EMPTY_TRIES: Final = 5
 _RETRY_SECONDS: Final = 0.2
 #: Abilities that no external device has: natgauge cannot restart it.
 _NEVER: Final = frozenset({Ability.RESTART, Ability.RESTART_IN_TRIAL})
+#: Seconds added to the time-out: the device's clock and the tester's may differ.
+SPARE_SECONDS: Final = 1.0
+#: Uses are stored for at least these seconds: the next measurement may have a longer time-out.
+REMEMBERED_SECONDS: Final = 3600.0
+#: Seconds between two messages of the count-down.
+_REPORT_EVERY_SECONDS: Final = 5.0
 
 
 @dataclass(slots=True)
@@ -211,14 +217,6 @@ def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **arguments: Any) -
     return ExternalMeasurer(device=None, fresh=fresh, **arguments)
 
 
-#: Seconds added to the time-out: the device's clock and the tester's may differ.
-SPARE_SECONDS: Final = 1.0
-#: Uses are stored for at least these seconds: the next measurement may have a longer time-out.
-REMEMBERED_SECONDS: Final = 3600.0
-#: Seconds between two messages of the count-down.
-_REPORT_EVERY_SECONDS: Final = 5.0
-
-
 @dataclass(frozen=True, slots=True)
 class Use:
     """Destination ports that a trial used: `ended` in seconds of the monotonic clock, `connections` opened at most.
@@ -312,8 +310,6 @@ class FreshTuples:
             reuses no outside port for another destination (RFC 4787 section 4.1): earlier connections keep theirs.
         table_limit: connections that the device can hold; those of earlier trials count until T is over. None = not
             known.
-        clock: monotonic clock, seconds.
-        sleep: waits the given seconds.
     """
 
     traffic: TrafficPlan
@@ -353,7 +349,7 @@ class FreshTuples:
         finally:
             self.ledger.end(self.clock())
 
-    def _ready_at(self, ports: Range, connections: int, *, reuses: bool = False) -> float:
+    def _ready_at(self, ports: Range, connections: int, *, reuses: bool) -> float:
         """Return the time at which the device has forgotten these four tuples, and has room for the connections."""
         every = self.method == "wait"
         forgotten = [

@@ -38,6 +38,15 @@ _RATE: Final = 100.0
 _MOST_WRONG: Final = 2
 #: Counts of frames that anybody may send: where all test frames came back, these are other traffic.
 _IN_ADDITION: Final = frozenset({"fragments", "tagged", "untagged"})
+#: Most subscribers of one trial: a NAT behind one outside address has a port for each.
+MOST_SUBSCRIBERS: Final = 30_000
+#: Subscribers that the error names.
+_NAMED: Final = 3
+#: Tries of a single subscriber: a device that loses one frame in a hundred loses four in a row once in 10^8 cases.
+_TRIES: Final = 4
+#: Frames/s of a trial of each subscriber.
+_EACH_RATE: Final = 20_000.0
+_TRANSPORTS: Final[tuple[Transport, ...]] = ("tcp", "udp", "icmp")
 
 
 def probe(connections: int, query: Query | None = None) -> TrialPlan:
@@ -112,43 +121,26 @@ def _received_of(counts: StreamCounts) -> str:
 
 def _port_counts(result: TrialResult) -> str:
     """Return the frames that the tester's ports refused, failed to redirect, or received from others; empty = none."""
-    sides = (("Initiator", result.ports.initiator), ("Responder", result.ports.responder))
-    found = [
-        f"{name} port: {count} {kind}"
-        for name, port in sides
-        for kind, count in (
-            ("refused", port.refused),
-            ("redirect errors", port.redirect_errors),
-            ("foreign frames", port.foreign),
-        )
-        if count
-    ]
-    return "".join(f"; {each}" for each in found)
+    found = []
+    for name, port in (("Initiator", result.ports.initiator), ("Responder", result.ports.responder)):
+        counts = {"refused": port.refused, "redirect errors": port.redirect_errors, "foreign frames": port.foreign}
+        found += [f"; {name} port: {count} {kind}" for kind, count in counts.items() if count]
+    return "".join(found)
 
 
 class NotForwardedError(BrokenError):
     """The device does not forward the frames of a probe; `counted` is the error without its cause."""
 
     def __init__(self, error: BrokenError, cause: Cause | None) -> None:
-        super().__init__(f"{error}{because(cause)}", at=error.at)
+        super().__init__(f"{error}{_because(cause)}", at=error.at)
         self.counted = str(error)
 
 
-def because(cause: Cause | None) -> str:
+def _because(cause: Cause | None) -> str:
     """Return the cause as a part of a sentence, and what changes it; empty = not known."""
     if cause is None or cause.kind == "not known" or not cause.words:
         return ""
     return f"; cause: {cause.words}; to change it: {cause.remedy}"
-
-
-#: Most subscribers of one trial: a NAT behind one outside address has a port for each.
-MOST_SUBSCRIBERS: Final = 30_000
-#: Subscribers that are named.
-_NAMED: Final = 3
-#: Tries of a single subscriber: a device that loses one frame in a hundred loses four in a row once in 10^8 cases.
-_TRIES: Final = 4
-#: Frames/s.
-_EACH_RATE: Final = 20_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,9 +242,6 @@ def _sentence(sets: PortSets, number: int, lost: int, named: list[tuple[int, Mis
         f"device does not forward for {lost} of {number} subscribers: {'; '.join(ones)}{more}; look at its rules or "
         "binding table"
     )
-
-
-_TRANSPORTS: Final[tuple[Transport, ...]] = ("tcp", "udp", "icmp")
 
 
 def causes(recipe: Recipe, traffic: TrafficPlan, accepted: AcceptedPorts | None) -> list[str]:

@@ -102,28 +102,15 @@ class SliceRounds(Protocol):
         """Perform one round through this measurer's device, and record it."""
 
 
-@dataclass(frozen=True, slots=True)
 class _Begin:
-    """The start of a trial. The clock of dates may be set while the trial runs, the monotonic one may not.
+    """The start of a trial: `at` in s since 1970. That clock may be set while the trial runs, the monotonic one not."""
 
-    Attributes:
-        at: seconds since 1970.
-        monotonic: seconds of the monotonic clock.
-    """
-
-    at: float
-    monotonic: float
-
-    @classmethod
-    def now(cls) -> _Begin:
-        return cls(time.time(), time.monotonic())
+    def __init__(self) -> None:
+        self.at, self._monotonic = time.time(), time.monotonic()
 
     @property
     def seconds(self) -> float:
-        return time.monotonic() - self.monotonic
-
-
-Runner = Callable[[TrialRequest, Callable[[Progress], None], float], TrialResult]
+        return time.monotonic() - self._monotonic
 
 
 @dataclass(slots=True)
@@ -149,7 +136,7 @@ class LabMeasurer(Measurer):
     recorder: Recorder
     observer: Observer = field(default_factory=Silent)
     phase1_only: bool = False
-    runner: Runner = run
+    runner: Callable[[TrialRequest, Callable[[Progress], None], float], TrialResult] = run
     number: int = 0
     own: OwnDelays | None = None
     slice_rounds: SliceRounds | None = None
@@ -261,7 +248,7 @@ class LabMeasurer(Measurer):
         self.asking.begin()
         request = self.request(plan)
         raised = self._outlived(request)
-        began = _Begin.now()
+        began = _Begin()
         try:
             brought = self._brought_back()
         except NatgaugeError as error:
@@ -334,7 +321,7 @@ class LabMeasurer(Measurer):
         periods: list[Period] = []
         length, first_ns = plan.phase2.seconds, 0
         link_lost = False
-        began = _Begin.now()
+        began = _Begin()
 
         def seconds_of(wall_ns: int) -> float:
             nonlocal first_ns
@@ -353,7 +340,7 @@ class LabMeasurer(Measurer):
             self.passed = plan if trial.verdict is Verdict.PASS else self.passed
             # The request is the same for all periods.
             self._record(trial, began, **({"request": None} if periods else {}))
-            began = _Begin.now()
+            began = _Begin()
             self.asking.begin()
             periods.append(Period(trial, seconds_of(trial.counted.wall_ns), read.free_octets))
             if not heard(periods[-1]):
@@ -470,10 +457,9 @@ class LabMeasurer(Measurer):
     def _emptied_again(self, trial: Trial) -> Trial:
         """Empty the device's table to have room for single frames; failed controls are added to the trial."""
         try:
-            emptied(self.device, self.asking)
-        except NotEmptyError:
-            # The device may still forward, which the frames show.
-            return trial
+            # Where it is not empty, the device may still forward, which the frames show.
+            with suppress(NotEmptyError):
+                emptied(self.device, self.asking)
         except SilentControlsError as error:
             return _read(trial, device_error=str(error))
         return trial
@@ -575,7 +561,7 @@ class LabMeasurer(Measurer):
         """
         plan = self._handful
         for tried in range(1, forwarding.HANDFULS + 1):
-            request, began = self.request(plan), _Begin.now()
+            request, began = self.request(plan), _Begin()
             # No device forwards the self-test's frames, one a sender: where they are counted shows when nothing else is
             # dropped.
             self.trial_run.own = Own({}, {})

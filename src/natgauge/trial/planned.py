@@ -24,7 +24,22 @@ from natgauge.procedures.kit.settings import Profile, TrialSettings
 from natgauge.words import DEFAULT_CONNECTIONS, TESTER
 
 #: Port of DNS servers (RFC 1035 section 4.2.1).
-PORT: Final = 53
+_DNS_PORT: Final = 53
+#: Of the tester's own state table with IPv4 (bpf/shared.h); IPv6 takes more.
+_OCTETS_PER_CONNECTION: Final = 8
+_LONGEST_GRACE_SECONDS: Final = 60.0
+#: Least grace of a profile, in seconds, whatever suffices in the lab.
+_LEAST_GRACE: Final[Mapping[Profile, float]] = {"rfc": 2.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One procedure with settings that its bench can perform."""
+
+    procedure: Procedure[Any]
+    settings: TrialSettings
+    demand: DeviceDemand
+    chosen: Mapping[str, Any] = field(default_factory=dict)
 
 
 def refuse_unlike_metric(question: Question) -> None:
@@ -118,16 +133,12 @@ def _refuse_sizes(traffic: TrafficOptions, why: str, *names: str) -> None:
 
 def refuse_unlike_queries(metric: str, first_port: int, last_port: int) -> None:
     """Refuse destination ports that no DNS server has."""
-    if (first_port, last_port) != (PORT, PORT):
+    if (first_port, last_port) != (_DNS_PORT, _DNS_PORT):
         raise UsageError(
-            f"destination ports: {first_port}-{last_port}, but {metric} sends DNS queries; use {PORT} alone, and no "
-            "more connections than the other ranges hold",
+            f"destination ports: {first_port}-{last_port}, but {metric} sends DNS queries; use {_DNS_PORT} alone, and "
+            "no more connections than the other ranges hold",
             at="destination_ports",
         )
-
-
-#: Of the tester's own state table with IPv4 (bpf/shared.h); IPv6 takes more.
-_OCTETS_PER_CONNECTION: Final = 8
 
 
 def refuse_large(
@@ -152,16 +163,10 @@ def refuse_large(
         )
 
 
-LONGEST_SECONDS: Final = 60.0
-#: Least seconds of a profile, whatever suffices in the lab.
-_LEAST: Final[Mapping[Profile, float]] = {"rfc": 2.0}
-
-
-def checked(chosen: float | None) -> float | None:
-    """Check the user's wait, in seconds."""
-    if chosen is not None and not 0 <= chosen <= LONGEST_SECONDS:
-        raise UsageError(f"grace: {chosen:g} is outside of 0 to {LONGEST_SECONDS:g} s", at="grace_seconds")
-    return chosen
+def refuse_wrong_grace(chosen: float | None) -> None:
+    """Refuse a wait of the user's, in seconds, that no trial can have."""
+    if chosen is not None and not 0 <= chosen <= _LONGEST_GRACE_SECONDS:
+        raise UsageError(f"grace: {chosen:g} is outside of 0 to {_LONGEST_GRACE_SECONDS:g} s", at="grace_seconds")
 
 
 def grace_of(chosen: float | None, labs: float, settings: TrialSettings) -> float:
@@ -171,7 +176,7 @@ def grace_of(chosen: float | None, labs: float, settings: TrialSettings) -> floa
     """
     if chosen is not None:
         return chosen
-    return max(labs, _LEAST.get(settings.profile, 0.0), settings.frame_timeout_seconds or 0.0)
+    return max(labs, _LEAST_GRACE.get(settings.profile, 0.0), settings.frame_timeout_seconds or 0.0)
 
 
 def refuse_short_grace(chosen: float | None, settings: TrialSettings) -> None:
@@ -183,13 +188,3 @@ def refuse_short_grace(chosen: float | None, settings: TrialSettings) -> None:
             f"least {limit:g} s, or leave it out",
             at="grace_seconds",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """One procedure with settings that its bench can perform."""
-
-    procedure: Procedure[Any]
-    settings: TrialSettings
-    demand: DeviceDemand
-    chosen: Mapping[str, Any] = field(default_factory=dict)

@@ -24,6 +24,15 @@ from natgauge.labs import kinds
 from natgauge.setup.cell import CELL_PARTS, cell_of, inputs_of_lab, inputs_of_part
 from natgauge.setup.traffic import chosen_sets, needs
 
+_BEGINNING: Final = ("natgauge", "measure")
+_GATEWAY: Final = "--gateway"
+#: A name or path of a recipe, and any other value; no shell takes any of these characters for more than a letter.
+_NAME: Final = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+@=-]*")
+#: Characters that no value of an option has, or that make further commands of a shell command.
+_REFUSED: Final = re.compile(r"[;|&$`()\\\x00-\x1f\x7f]")
+#: Inputs whose value in the command is another one than that of a repetition.
+_OF_REPETITIONS: Final = frozenset({"seed", "lab_name", "repeat"})
+
 
 def ask(metric: str, gateway: str | Path, choices: Mapping[str, object], *, like: str | Path | None = None) -> Question:
     """Make a question of names and values, as command line and Python API have them; None = not chosen.
@@ -41,14 +50,20 @@ def ask(metric: str, gateway: str | Path, choices: Mapping[str, object], *, like
     chosen = {**_of_rules(metric, like or gateway, chosen), **chosen}
     cell, left = cell_of(gateway, {**_own_traffic(metric, gateway, chosen), **chosen})
     procedure = procedures.get(metric)
-    settings = _without_off(procedure.taken(left), {input_.name: input_ for input_ in procedure.own_inputs()})
+    own = {input_.name: input_ for input_ in procedure.own_inputs()}
+    # Without flags that are off by default and not set.
+    settings = {
+        name: value
+        for name, value in procedure.taken(left).items()
+        if value is not False or own[name].default is not False or not isinstance(own[name].type, Flag)
+    }
     background = settings.get("foreground_share", 1.0) != 1.0
     return Question(metric=metric, cell=replace(cell, background=background), settings=MappingProxyType(settings))
 
 
 def command(question: Question) -> str:
     """Return the command line of the question."""
-    return shlex.join(["natgauge", "measure", question.metric, *words(question)])
+    return shlex.join([*_BEGINNING, question.metric, *words(question)])
 
 
 def words(question: Question) -> list[str]:
@@ -65,11 +80,7 @@ def words(question: Question) -> list[str]:
     values = [each for each in values if each[1] != each[0].default or (each[0].name in own and each[1] is not None)]
     settings = procedures.get(question.metric).own_inputs()
     values += [(input_, question.settings[input_.name]) for input_ in settings if input_.name in question.settings]
-    return [
-        "--gateway",
-        str(cell.gateway),
-        *(word for input_, value in values for word in input_.given(value)),
-    ]
+    return [_GATEWAY, str(cell.gateway), *(word for input_, value in values for word in input_.given(value))]
 
 
 def _of_rules(metric: str, gateway: str | Path, chosen: Mapping[str, object]) -> dict[str, object]:
@@ -93,9 +104,8 @@ def _own_traffic(metric: str, gateway: str | Path, chosen: Mapping[str, object])
     """
     procedure = procedures.get(metric)
     wanted = dict(procedure.declared.traffic)
-    if wanted and (
-        any(name in chosen for name in RANGES) or not _sets_hold(wanted.get("connections"), gateway, chosen)
-    ):
+    has_range = any(name in chosen for name in RANGES)
+    if wanted and (has_range or not _sets_hold(wanted.get("connections"), gateway, chosen)):
         wanted.pop("connections", None)
     return {**wanted, **procedure.settings.traffic_of(chosen)}
 
@@ -113,25 +123,6 @@ def _sets_hold(connections: object, gateway: str | Path, chosen: Mapping[str, ob
     subscribers = chosen.get("subscribers", 1)
     needed = connections if not isinstance(subscribers, int) else needs(connections, max(1, subscribers), 1)
     return sets is not None and not recipe.half and needed <= sets.ports
-
-
-def _without_off(values: Mapping[str, Any], known: Mapping[str, Input]) -> dict[str, Any]:
-    """Return the values without flags that are off by default and not set."""
-    return {
-        name: value
-        for name, value in values.items()
-        if value is not False or known[name].default is not False or not isinstance(known[name].type, Flag)
-    }
-
-
-_BEGINNING: Final = ("natgauge", "measure")
-_GATEWAY: Final = "--gateway"
-#: A name or path of a recipe, and any other value; no shell takes any of these characters for more than a letter.
-_NAME: Final = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+@=-]*")
-#: Characters that no value of an option has, or that make further commands of a shell command.
-_REFUSED: Final = re.compile(r"[;|&$`()\\\x00-\x1f\x7f]")
-#: Inputs whose value in the command is another one than that of a repetition.
-_OF_REPETITIONS: Final = frozenset({"seed", "lab_name", "repeat"})
 
 
 def command_again(stored: object, metric: str, gateway: str, parameters: Mapping[str, object] | None = None) -> str:

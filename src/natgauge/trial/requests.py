@@ -70,6 +70,22 @@ _MOST_GAP_MS: Final = 2000
 _READINGS_PER_GAP: Final = 2
 #: Foreground and background frames alternate in a pattern no longer than this.
 _MOST_MIXED: Final = 1000
+#: A CPU that did nothing of its task for longer than this was disturbed. These are the gaps the engine starts to count
+#: at: a sender is never without work, a watched CPU is sampled more coarsely. Where a ring before the device would be
+#: full sooner, or the device needs longer for a single frame, the sender's follows.
+STALL_BOUND_SECONDS: Final[Mapping[Literal["sender", "watched"], float]] = {"sender": 0.001, "watched": 0.005}
+#: Batches that the device could have worked off at its rate while a sender did nothing: that was a stall. A search
+#: doubles its rates, so an overloaded device needs twice the time for one.
+STALL_BATCHES: Final = 10
+#: No device needs longer for a frame: where rates are low, it is the sender that was woken late.
+LONGEST_FRAME_SECONDS: Final = 0.01
+#: Sending that took this many times its nominal length was held up by the device.
+HELD_UP: Final = 1.5
+#: Percent of the rate at which senders catch up. Below 80 % of the device's capacity that causes no loss, and it ends
+#: before the end of most trials.
+CATCH_UP_PERCENT: Final = 125
+#: The same for a phase 1 that only prepares, at half of the device's capacity: its last frame may be late.
+PREPARING_CATCH_UP_PERCENT: Final = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,24 +391,6 @@ def refuse_stateless(initiator: Family, responder: Family, *, translated: bool, 
             "stateless: this device replaces the Initiator's source, so it keeps connections; leave stateless out",
             at="stateless",
         )
-
-
-#: A CPU that did nothing of its task for longer than this was disturbed. These are the gaps the engine starts to count
-#: at: a sender is never without work, a watched CPU is sampled more coarsely. Where a ring before the device would be
-#: full sooner, or the device needs longer for a single frame, the sender's follows.
-STALL_BOUND_SECONDS: Final[Mapping[Literal["sender", "watched"], float]] = {"sender": 0.001, "watched": 0.005}
-#: Batches that the device could have worked off at its rate while a sender did nothing: that was a stall. A search
-#: doubles its rates, so an overloaded device needs twice the time for one.
-STALL_BATCHES: Final = 10
-#: No device needs longer for a frame: where rates are low, it is the sender that was woken late.
-LONGEST_FRAME_SECONDS: Final = 0.01
-#: Sending that took this many times its nominal length was held up by the device.
-HELD_UP: Final = 1.5
-#: Percent of the rate at which senders catch up. Below 80 % of the device's capacity that causes no loss, and it ends
-#: before the end of most trials.
-CATCH_UP_PERCENT: Final = 125
-#: The same for a phase 1 that only prepares, at half of the device's capacity: its last frame may be late.
-PREPARING_CATCH_UP_PERCENT: Final = 150
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from natgauge.agreement.generated import (
@@ -53,6 +53,15 @@ _SLACK_SECONDS: Final = 15.0
 _LONGEST_SECONDS: Final = 600.0
 #: The longest name the engine takes.
 _LONGEST_NAME: Final = 64
+#: This function is on the stack of all processing of a frame by the device, and of no work of the tester.
+_RECEIVES: Final = "netif_receive_skb"
+#: Functions that are reported.
+MOST_FUNCTIONS: Final = 20
+#: With fewer samples even the most frequent function would be chance.
+LEAST_SAMPLES: Final = 200
+#: Neither phase of the trial that times receivers sends for longer, in seconds: enough for ten thousands of frames from
+#: any device whose cores the receiver keeps busy at all.
+_LONGEST_PHASE_SECONDS: Final = 1.0
 
 
 class TimedFrames(NamedTuple):
@@ -211,21 +220,15 @@ def reasons_not_timed(
     return [f"{name}: {reason}" for reason in reasons]
 
 
+@dataclass(slots=True)
 class CostRounds:
     """Rounds of a device, plain forwarding and cables; the references have labs of their own on the device's core."""
 
-    def __init__(
-        self,
-        frames: Sequence[TimedFrames],
-        cpu: int,
-        start_forwarding: Callable[[TimedFrames, str], LabMeasurer],
-        made: ExitStack,
-    ) -> None:
-        self._frames = frames
-        self._cpu = cpu
-        self._start_forwarding = start_forwarding
-        self._made = made
-        self._references: list[tuple[LabMeasurer, CableLab]] = []
+    frames: Sequence[TimedFrames]
+    cpu: int
+    start_forwarding: Callable[[TimedFrames, str], LabMeasurer]
+    made: ExitStack
+    _references: list[tuple[LabMeasurer, CableLab]] = field(default_factory=list, init=False)
 
     def round(self, measurer: LabMeasurer, plan: RoundPlan) -> TimedRound:
         """Perform one round of slices through this measurer's device, and record it."""
@@ -235,21 +238,19 @@ class CostRounds:
             measurer.sleep(plan.settle_seconds)
         cables = []
         if not plan.alone:
-            self._make_references()
-            for frames, (forwarding, cable) in zip(self._frames, self._references, strict=True):
+            for frames in self.frames[len(self._references) :]:
+                cable = self.made.enter_context(CableLab(_lab_name(f"cable-{frames.family}")))
+                forwarding = self.start_forwarding(frames, _lab_name(f"plain-{frames.family}"))
+                self._references.append((forwarding, cable))
+            for frames, (forwarding, cable) in zip(self.frames, self._references, strict=True):
                 devices.append(TimedGateway("plain forwarding", forwarding, plan.connections))
-                cables.append(over_cable(frames, cable, self._cpu, plan.connections))
-        sampling = Sampling(self._cpu) if plan.sampled else None
+                cables.append(over_cable(frames, cable, self.cpu, plan.connections))
+        sampling = Sampling(self.cpu) if plan.sampled else None
         with sampling or nullcontext():
-            done = perform(plan, self._cpu, devices, cables, measurer.recorder)
+            done = perform(plan, self.cpu, devices, cables, measurer.recorder)
         if sampling is None:
             return done
         return replace(done, hot_spots=hot_spots(sampling.stacks, _established_seconds(done, plan.frames)))
-
-    def _make_references(self) -> None:
-        for frames in self._frames[len(self._references) :]:
-            cable = self._made.enter_context(CableLab(_lab_name(f"cable-{frames.family}")))
-            self._references.append((self._start_forwarding(frames, _lab_name(f"plain-{frames.family}")), cable))
 
 
 def _established_seconds(done: TimedRound, frames: int) -> float | None:
@@ -263,31 +264,18 @@ def _lab_name(what: str) -> str:
     return f"cost-{os.getpid()}-{what}"
 
 
-#: This function is on the stack of all processing of a frame by the device, and of no work of the tester.
-RECEIVES: Final = "netif_receive_skb"
-#: Number of reported functions.
-MOST: Final = 20
-#: With fewer samples even the most frequent function would be chance.
-LEAST_SAMPLES: Final = 200
-
-
 def hot_spots(stacks: Sequence[Stack], seconds: float | None = None) -> tuple[HotSpot, ...]:
     """Return the functions with most samples of the device's work, most first; none where samples are too few.
 
     The stacks are in the order of time. Only the last `seconds` of the device's work count; None = all.
     """
-    own = [stack for stack in stacks if any(RECEIVES in function for function in stack.functions)]
+    own = [stack for stack in stacks if any(_RECEIVES in function for function in stack.functions)]
     if own and seconds is not None:
         own = [stack for stack in own if stack.seconds >= own[-1].seconds - seconds]
     if len(own) < LEAST_SAMPLES:
         return ()
     samples = Counter(stack.functions[0] for stack in own)
-    return tuple(HotSpot(function, number / len(own)) for function, number in samples.most_common(MOST))
-
-
-#: Neither phase of the trial sends for longer, in seconds: enough for ten thousands of frames from any device whose
-#: cores the receiver keeps busy at all.
-LONGEST_PHASE_SECONDS: Final = 1.0
+    return tuple(HotSpot(function, number / len(own)) for function, number in samples.most_common(MOST_FUNCTIONS))
 
 
 def receiver_seconds(measurer: LabMeasurer) -> float | None:
@@ -315,13 +303,13 @@ def seconds_of(time: ReceiverTime | None) -> float | None:
 
 
 def shortened(plan: TrialPlan) -> TrialPlan:
-    """Return a plan with the same frames and rates, at most `LONGEST_PHASE_SECONDS` per phase, without a pause."""
+    """Return a plan with the same frames and rates, at most `_LONGEST_PHASE_SECONDS` per phase, without a pause."""
     phase2 = plan.phase2
     if phase2 is not None:
-        phase2 = replace(phase2, seconds=min(phase2.seconds, LONGEST_PHASE_SECONDS), step=None, periods=1)
+        phase2 = replace(phase2, seconds=min(phase2.seconds, _LONGEST_PHASE_SECONDS), step=None, periods=1)
     connections = plan.connections
     if plan.has_phase1:
-        connections = min(connections, max(1, round(plan.phase1_rate * LONGEST_PHASE_SECONDS)))
+        connections = min(connections, max(1, round(plan.phase1_rate * _LONGEST_PHASE_SECONDS)))
     return replace(
         plan,
         connections=connections,

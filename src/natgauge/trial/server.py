@@ -28,9 +28,23 @@ from natgauge.words import OUTSIDE_PORTS, PROOF_SHARE, TESTER, Address, Family
 
 #: A server listens on each of its addresses, with a socket for each of its cores.
 MOST_ADDRESSES: Final = 64
+#: What differs from the resolution rate through a gateway: every query is answered, within 1 s (RFC 8219 section 9.2),
+#: and no connection has to be opened before.
+_ANSWERED: Final[Mapping[str, Any]] = {"stateless": True, "loss_tolerance": 0.0, "frame_timeout_seconds": 1.0}
+#: Shares of names and queries, by which the trials of a DNS64 server differ (RFC 8219 section 9.2).
+SHARES: Final = ("aaaa_share", "cached_share")
+#: Settings of each kind that the user did not choose. A DNS64 server asks an authoritative one (RFC 8219 section 9.1).
+_SETTINGS: Final[Mapping[Kind, Mapping[str, Any]]] = {
+    "dns64": {**_ANSWERED, "far_side": "knot"},
+    "dns": {**_ANSWERED, "far_side": TESTER},
+}
+#: How long the server alone may be measured, in seconds.
+ALONE_SECONDS: Final = 120.0
+#: The most seconds of its trials, so that a search ends in time.
+ALONE_TRIAL_SECONDS: Final = 2.0
 
 
-def refuse(name: str, lab: Lab, traffic: TrafficPlan) -> None:
+def refuse_server(name: str, lab: Lab, traffic: TrafficPlan) -> None:
     """Refuse an unknown server (a name or a file), or a server that cannot run in this lab."""
     if name == TESTER:
         return
@@ -101,18 +115,6 @@ class FarSide:
         self._played.confirm_ready()
 
 
-#: What differs from the resolution rate through a gateway: every query is answered, within 1 s (RFC 8219 section 9.2),
-#: and no connection has to be opened before.
-_ANSWERED: Final[Mapping[str, Any]] = {"stateless": True, "loss_tolerance": 0.0, "frame_timeout_seconds": 1.0}
-#: Shares of names and queries, by which the trials of a DNS64 server differ (RFC 8219 section 9.2).
-SHARES: Final = ("aaaa_share", "cached_share")
-#: Settings of each kind that the user did not choose. A DNS64 server asks an authoritative one (RFC 8219 section 9.1).
-_SETTINGS: Final[Mapping[Kind, Mapping[str, Any]]] = {
-    "dns64": {**_ANSWERED, "far_side": "knot"},
-    "dns": {**_ANSWERED, "far_side": TESTER},
-}
-
-
 def settings_of_kind(recipe: Recipe, procedure: Procedure[Any], chosen: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the user's settings, and those that the kind of device decides where the user did not.
 
@@ -147,12 +149,6 @@ def refuse_unanswered(recipe: Recipe, settings: TrialSettings) -> None:
         raise UsageError(
             f"far side {settings.far_side}: {recipe.name} asks no other server; leave it out", at="far_side"
         )
-
-
-#: How long the server alone may be measured, in seconds.
-ALONE_SECONDS: Final = 120.0
-#: The most seconds of its trials, so that a search ends in time.
-ALONE_TRIAL_SECONDS: Final = 2.0
 
 
 def rate_alone(measurer: LabMeasurer, planned: Planned, family: Family) -> float | None:

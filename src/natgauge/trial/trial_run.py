@@ -12,14 +12,14 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, NamedTuple, Self
 
-from natgauge.agreement.generated import DeviceSigns, MessageCounts, Progress, StreamCounts, TrialRequest, TrialResult
-from natgauge.agreement.trial import nominal_seconds, phase1_of
+from natgauge.agreement.generated import MessageCounts, Progress, TrialRequest, TrialResult
+from natgauge.agreement.trial import nominal_seconds
 from natgauge.device_work import LEAST_CONNECTIONS, CoreWork, ObjectCaches, WorkByCore, octets_per_connection
 from natgauge.errors import BrokenError, NatgaugeError, UsageError
 from natgauge.figure_text import with_noun
@@ -31,120 +31,83 @@ from natgauge.labs.wire.port_state import counts_taken
 from natgauge.readings import CountInChurn, Energy, EnergyOfTrial, LogCounts, LogError, Meter, Readings
 from natgauge.trial.connection_log import ConnectionLog, LoggedTrial, logged_trial
 from natgauge.trial.controls import CommandRetries, DeviceControl, Place, ServerControl, counted
-from natgauge.trials import Direction, Restart, Trial, TrialPlan, arrived_in_all, streams_of
+from natgauge.trials import Restart, Trial, TrialPlan, arrived_in_all, streams_of
 from natgauge.verdicts import Limits, judge
 from natgauge.words import origin
 
-
-@dataclass(frozen=True, slots=True)
-class Sign:
-    """A sign, the number of segments that show it, > 0, and what it says of the device."""
-
-    segments: int
-    means: str
-
-    def __str__(self) -> str:
-        return f"{self.segments} {self.means}"
+#: Refusal of a command to an external device.
+NOT_OURS: Final = "natgauge does not control this device and cannot do that; choose another metric"
+#: Longest reading of a power meter.
+_METER_SECONDS: Final = 10.0
+#: A trial may last so much longer than planned.
+_LATE_SECONDS: Final = 2.0
+#: Longest time of a reset command after the trial's end.
+_COMMAND_SECONDS: Final = 120.0
 
 
-def signs_of(result: TrialResult) -> tuple[Sign, ...]:
-    """Return the signs of a trial; empty where it had no phase 1 with TCP."""
+def signs_of(result: TrialResult) -> tuple[str, ...]:
+    """Return what the tester's segments say of the device, each with its number; empty without phase 1 with TCP."""
     initiator, responder = result.ports.initiator.device_signs, result.ports.responder.device_signs
     if initiator is None or responder is None or result.phase1 is None:
         return ()
-    return tuple(sign for sign in _signs_of(result, initiator, responder) if sign.segments)
-
-
-def _signs_of(result: TrialResult, initiator: DeviceSigns, responder: DeviceSigns) -> Iterator[Sign]:
-    opening, *reactions = phase1_of(result).messages
+    opening, *reactions = result.phase1.messages
     # The Responder answers each SYN that it receives once, where it answers SYNs at once.
     answered, wrong = (reactions[0].received, reactions[0].wrong) if reactions else (0, 0)
+    copies = max(0, answered - opening.received)
     # A SYN proxy cannot know the Responder's sequence number, so one with the right number is a copy.
     own = min(wrong, max(0, answered + wrong - opening.received))
-    yield Sign(
-        max(0, answered - opening.received),
-        "more SYN-ACKs arrived than the Responder sent: the gateway duplicates them",
+    changed = initiator.renumbered + responder.renumbered + wrong - own
+    signs = (
+        (copies, "more SYN-ACKs arrived than the Responder sent: the gateway duplicates them"),
+        (own, "SYN-ACKs were not the Responder's: the gateway answered SYNs itself, as a SYN proxy does"),
+        (initiator.resets, "resets arrived at the Initiator: the gateway refuses connections"),
+        (responder.resets, "resets arrived at the Responder: the gateway refuses connections"),
+        (changed, "segments arrived with other sequence numbers: the gateway changes them"),
+        (
+            initiator.restamped,
+            "SYN-ACKs arrived with other time stamps: the gateway changes them, so delays by TCP are not known",
+        ),
     )
-    yield Sign(own, "SYN-ACKs were not the Responder's: the gateway answered SYNs itself, as a SYN proxy does")
-    for signs, side in ((initiator, "Initiator"), (responder, "Responder")):
-        yield Sign(signs.resets, f"resets arrived at the {side}: the gateway refuses connections")
-    changed = initiator.renumbered + responder.renumbered + wrong - min(own, wrong)
-    yield Sign(changed, "segments arrived with other sequence numbers: the gateway changes them")
-    yield Sign(
-        initiator.restamped,
-        "SYN-ACKs arrived with other time stamps: the gateway changes them, so delays by TCP are not known",
-    )
+    return tuple(f"{number} {means}" for number, means in signs if number)
 
 
 def judged(trial: Trial, limits: Limits) -> Trial:
     """Return the trial with its verdict, and with remarks on what was seen beside it."""
-    trial, readings = judge(trial, limits), trial.readings
-    remarks = (
-        *trial.remarks,
-        *_fault_remarks("device", readings.faults),
-        *_fault_remarks("server", readings.server_refused),
-        *_background_remarks(trial.phase2),
-        *_query_remarks(trial),
-        *_source_remarks(trial),
-        *_message_remarks(trial.streams),
-        *_foreign_remarks(trial),
-        *map(str, signs_of(trial.counted)),
-    )
-    return replace(trial, remarks=remarks)
+    trial = judge(trial, limits)
+    return replace(trial, remarks=(*trial.remarks, *_remarks(trial), *signs_of(trial.counted)))
 
 
-def _background_remarks(phase2: Mapping[Direction, StreamCounts]) -> list[str]:
-    background = {
-        direction: (counts.background_frames or 0, counts.background_received or 0)
-        for direction, counts in phase2.items()
-    }
-    return [
-        f"{sent - received} of {sent} background frames {origin(direction)} were lost"
-        for direction, (sent, received) in background.items()
-        if received < sent
-    ]
-
-
-def _query_remarks(trial: Trial) -> list[str]:
-    queries = None if trial.result is None else trial.result.ports.initiator.queries
-    if queries is None or queries.answered >= queries.sent:
-        return []
-    return [f"{queries.sent - queries.answered} of {queries.sent} management queries were not answered"]
-
-
-def _source_remarks(trial: Trial) -> list[str]:
-    """Remarks on connections that the device gave up and made again, which RFC 9693 section 4.10 lets pass."""
-    remapped = 0 if trial.result is None else trial.result.state_table.remapped
-    text = (
-        f"{with_noun(remapped, 'frames of established connections')} came with another outside address or port: the "
-        "gateway had forgotten the connections, and made them again"
-    )
-    return [text] if remapped else []
-
-
-def _message_remarks(streams: Iterable[StreamCounts]) -> list[str]:
-    return [
-        f"{counts.lost} of {counts.offered_frames} exchanges of messages were not completed right and in time "
-        f"({'; '.join(map(_arrived, counts.messages))}; {counts.late} late)"
-        for counts in streams
-        if len(counts.messages) > 1 and counts.lost
-    ]
-
-
-def _foreign_remarks(trial: Trial) -> list[str]:
-    """Remarks on frames at the tester's ports that were not the trial's, where they are more than usual."""
-    if not trial.other_traffic.is_doubted:
-        return []
-    return [f"{port.foreign} frames at the {name}'s port were not the trial's" for name, port in trial.ports.items()]
+def _remarks(trial: Trial) -> Iterator[str]:
+    for who, faults in (("device", trial.readings.faults), ("server", trial.readings.server_refused)):
+        yield from (f"the {who} counted {number} x {name}" for name, number in faults.items() if number > 0)
+    for direction, counts in trial.phase2.items():
+        sent, received = counts.background_frames or 0, counts.background_received or 0
+        if received < sent:
+            yield f"{sent - received} of {sent} background frames {origin(direction)} were lost"
+    queries = trial.counted.ports.initiator.queries
+    if queries is not None and queries.answered < queries.sent:
+        yield f"{queries.sent - queries.answered} of {queries.sent} management queries were not answered"
+    # Connections that the device gave up and made again, which RFC 9693 section 4.10 lets pass.
+    if remapped := trial.counted.state_table.remapped:
+        yield (
+            f"{with_noun(remapped, 'frames of established connections')} came with another outside address or port: "
+            "the gateway had forgotten the connections, and made them again"
+        )
+    for counts in trial.streams:
+        if len(counts.messages) > 1 and counts.lost:
+            yield (
+                f"{counts.lost} of {counts.offered_frames} exchanges of messages were not completed right and in time "
+                f"({'; '.join(map(_arrived, counts.messages))}; {counts.late} late)"
+            )
+    # Frames at the tester's ports that were not the trial's, where they are more than usual.
+    if trial.other_traffic.is_doubted:
+        for name, port in trial.ports.items():
+            yield f"{port.foreign} frames at the {name}'s port were not the trial's"
 
 
 def _arrived(message: MessageCounts) -> str:
     wrong = f", {message.wrong} with wrong content" if message.wrong else ""
     return f"{message.name}: {message.received} received{wrong}"
-
-
-def _fault_remarks(who: str, faults: Mapping[str, int]) -> list[str]:
-    return [f"the {who} counted {number} x {name}" for name, number in faults.items() if number > 0]
 
 
 class _EngineTime:
@@ -235,18 +198,6 @@ class RestartInTrial:
         return self._time.in_phase2 or 0.0
 
 
-#: Refusal of a command to an external device.
-NOT_OURS: Final = "natgauge does not control this device and cannot do that; choose another metric"
-
-
-#: Longest reading of a power meter.
-_METER_SECONDS: Final = 10.0
-#: A trial may last so much longer than planned.
-_LATE_SECONDS: Final = 2.0
-#: Longest time of a reset command after the trial's end.
-_COMMAND_SECONDS: Final = 120.0
-
-
 def meter_of(command: str) -> Meter:
     """Return what reads a power meter by a command of the user."""
     return lambda: run_of_user(command, _METER_SECONDS, "power command").stdout
@@ -275,7 +226,6 @@ class TrialRun:
         device: controls of the device; None = it cannot be reached.
         server: the real server behind the device; None = the tester answers.
         meter: what reads the device's power meter; None = there is none. `metered` tells that a trial has read it.
-        clock: monotonic clock, seconds.
         log: the device's log; None = it does not log.
     """
 
@@ -301,44 +251,41 @@ class TrialRun:
         """
         # Frames of phase 2 open connections again after a restart, of which the tester has no list.
         with logged_trial(self.log if plan.restart_at_seconds is None else None, request) as logged:
-            return self._performed(plan, request, logged, keeps)
-
-    def _performed(self, plan: TrialPlan, request: TrialRequest, logged: LoggedTrial, keeps: float | None) -> Trial:
-        count_before = self._emptied(plan, logged)
-        faults_before = {} if self.device is None else self.asking(self.device.faults)
-        refused_before = self._refused()
-        memory_before = self._memory(request)
-        before = self._lab_state()
-        times = _EngineTime(time.monotonic)
-        with nullcontext() if self.meter is None else EnergyOfTrial(self.meter, is_proven=self.metered) as metered:
-            if plan.restart_at_seconds is None:
-                result, restart, error = self.run(logged.request, self._telling(times)), None, ""
-            else:
-                result, restart, error = self._run_restarting(request, self._restarting(plan), plan.restart_at_seconds)
-        self.metered = metered is not None
-        energy: Energy | None = None if metered is None else metered.energy()
-        in_churn = self._counted_in_churn(plan, request, times, keeps)
-        after = self._lab_state()
-        if self.server is not None:
-            self.server.confirm_ready()
-        readings = replace(
-            self._of_lab(before, after),
-            count_before=count_before,
-            server_refused={cause: n - refused_before.get(cause, 0) for cause, n in self._refused().items()},
-            energy=energy,
-            count_in_churn=in_churn,
-        )
-        if self.device is not None and not error:
-            try:
-                readings = self._with_report(readings, self.device, request, result, memory_before)
-            except NatgaugeError as failed:
-                error = str(failed)
-        if not error:
-            log, log_error = logged.compared(result)
-            readings = replace(readings, log=log, log_error=log_error)
-        faults = {name: number - faults_before.get(name, 0) for name, number in readings.faults.items()}
-        readings = replace(readings, faults=faults, device_error=None if self.device is None else error)
-        return Trial(plan, request, result, readings, restart, placement=self.place.placement)
+            count_before = self._emptied(plan, logged)
+            faults_before = {} if self.device is None else self.asking(self.device.faults)
+            refused_before = self._refused()
+            memory_before = self._memory(request)
+            before = self._lab_state()
+            times = _EngineTime(time.monotonic)
+            with nullcontext() if self.meter is None else EnergyOfTrial(self.meter, is_proven=self.metered) as metered:
+                if plan.restart_at_seconds is None:
+                    result, restart, error = self.run(logged.request, self._telling(times)), None, ""
+                else:
+                    result, restart, error = self._run_restarting(plan, request, plan.restart_at_seconds)
+            self.metered = metered is not None
+            energy: Energy | None = None if metered is None else metered.energy()
+            in_churn = self._counted_in_churn(plan, request, times, keeps)
+            after = self._lab_state()
+            if self.server is not None:
+                self.server.confirm_ready()
+            readings = replace(
+                self._of_lab(before, after),
+                count_before=count_before,
+                server_refused={cause: n - refused_before.get(cause, 0) for cause, n in self._refused().items()},
+                energy=energy,
+                count_in_churn=in_churn,
+            )
+            if self.device is not None and not error:
+                try:
+                    readings = self._with_report(readings, self.device, request, result, memory_before)
+                except NatgaugeError as failed:
+                    error = str(failed)
+            if not error:
+                log, log_error = logged.compared(result)
+                readings = replace(readings, log=log, log_error=log_error)
+            faults = {name: number - faults_before.get(name, 0) for name, number in readings.faults.items()}
+            readings = replace(readings, faults=faults, device_error=None if self.device is None else error)
+            return Trial(plan, request, result, readings, restart, placement=self.place.placement)
 
     def perform_periods(self, plan: TrialPlan, request: TrialRequest, ended: Callable[[Trial], None]) -> None:
         """Empty the device's table and run a trial of several periods.
@@ -349,49 +296,44 @@ class TrialRun:
         the trial.
         """
         with logged_trial(self.log, request) as logged:
-            self._perform_periods(plan, request, ended, logged)
+            count_before = self._emptied(plan, logged)
+            state, periods, number = self._lab_state(), 1 if plan.phase2 is None else plan.phase2.periods, 0
+            times, pause, overrun = _EngineTime(self.clock), request.gap_ms / 1000, 0.0
 
-    def _perform_periods(
-        self, plan: TrialPlan, request: TrialRequest, ended: Callable[[Trial], None], logged: LoggedTrial
-    ) -> None:
-        count_before = self._emptied(plan, logged)
-        state, periods, number = self._lab_state(), 1 if plan.phase2 is None else plan.phase2.periods, 0
-        times, pause, overrun = _EngineTime(self.clock), request.gap_ms / 1000, 0.0
+            def period(
+                result: TrialResult,
+                line: Progress | None,
+                log: LogCounts | None = None,
+                log_error: LogError | None = None,
+            ) -> None:
+                nonlocal state, number, overrun
+                before, state, number = state, self._lab_state(), number + 1
+                count, free_octets, error = self._resources()
+                changed = self._found_changed()
+                late, overrun = overrun, 0.0 if line is None else max(0.0, times.since(line) - pause)
+                readings = replace(
+                    self._of_lab(before, state, is_first=number == 1, is_last=number == periods),
+                    count_before=count_before,
+                    count_after=count,
+                    device_error=error,
+                    found_changed=changed,
+                    free_octets=free_octets,
+                    read_late_seconds=late,
+                    log=log,
+                    log_error=log_error,
+                )
+                ended(Trial(plan, request, result, readings, placement=self.place.placement))
 
-        def period(
-            result: TrialResult,
-            line: Progress | None,
-            log: LogCounts | None = None,
-            log_error: LogError | None = None,
-        ) -> None:
-            nonlocal state, number, overrun
-            before, state, number = state, self._lab_state(), number + 1
-            count, free_octets, error = self._resources()
-            changed = self._found_changed()
-            late, overrun = overrun, 0.0 if line is None else max(0.0, times.since(line) - pause)
-            readings = replace(
-                self._of_lab(before, state, is_first=number == 1, is_last=number == periods),
-                count_before=count_before,
-                count_after=count,
-                device_error=error,
-                found_changed=changed,
-                free_octets=free_octets,
-                read_late_seconds=late,
-                log=log,
-                log_error=log_error,
-            )
-            ended(Trial(plan, request, result, readings, placement=self.place.placement))
+            def report(progress: Progress) -> None:
+                times.take(progress)
+                if progress.period is None:
+                    self.progress(progress)
+                else:
+                    period(progress.period, progress)
 
-        def report(progress: Progress) -> None:
-            times.take(progress)
-            if progress.period is None:
-                self.progress(progress)
-            else:
-                period(progress.period, progress)
-
-        # Connections open before the first period, and their list is written after the last.
-        last = self.run(logged.request, report)
-        period(last, None, *logged.compared(last))
+            # Connections open before the first period, and their list is written after the last.
+            last = self.run(logged.request, report)
+            period(last, None, *logged.compared(last))
 
     def _emptied(self, plan: TrialPlan, logged: LoggedTrial) -> int | None:
         """Empty the device's table, then its log; return its count, as `emptied`."""
@@ -421,13 +363,7 @@ class TrialRun:
 
     def _found_changed(self) -> str:
         """Return the setting that others changed; empty where that cannot be found out, which the outcome reports."""
-        if self.device is None:
-            return ""
-        try:
-            return self.device.found_changed()
-        except NatgaugeError as error:
-            self.asking.failures.append(str(error))
-            return ""
+        return "" if self.device is None else self.asking.once(self.device.found_changed, "")
 
     def _counted_in_churn(
         self, plan: TrialPlan, request: TrialRequest, times: _EngineTime, keeps: float | None
@@ -453,10 +389,10 @@ class TrialRun:
         return self.device.restart_under_load
 
     def _run_restarting(
-        self, request: TrialRequest, act: Callable[[], object], seconds: float
+        self, plan: TrialPlan, request: TrialRequest, seconds: float
     ) -> tuple[TrialResult, Restart, str]:
         """Run a trial with a restart; the last value is the error of a device that did not become ready again."""
-        with RestartInTrial(act, seconds) as restarting:
+        with RestartInTrial(self._restarting(plan), seconds) as restarting:
             result = self.run(request, self._telling(restarting))
         return result, restarting.ended(), restarting.said
 
@@ -514,7 +450,7 @@ class TrialRun:
             },
             dropped_after=dropped,
             core_work=since(before.counters.core_work, after.counters.core_work),
-            network_counters=risen(before.counters.network, after.counters.network),
+            network_counters=_risen(before.counters.network, after.counters.network),
             taps=self.place.initiator.tap,
             counts_taken=self._counts_taken(),
             link_losses={name: number for name, number in lost.items() if number > 0},
@@ -524,15 +460,7 @@ class TrialRun:
     def _memory(self, request: TrialRequest) -> ObjectCaches:
         """Return the object caches of the kernel that holds the table, if the trial fills it enough to show them."""
         fills = request.phase1 is not None and request.connections >= LEAST_CONNECTIONS
-        return self._caches(self.device) if fills and self.device is not None else {}
-
-    def _caches(self, device: DeviceControl) -> ObjectCaches:
-        """Return the object caches; empty where they cannot be read, which the outcome then reports."""
-        try:
-            return device.object_caches()
-        except NatgaugeError as error:
-            self.asking.failures.append(str(error))
-            return {}
+        return self.asking.once(self.device.object_caches, {}) if fills and self.device is not None else {}
 
     def _with_report(
         self,
@@ -550,7 +478,7 @@ class TrialRun:
         if not arrived_in_all(streams_of(result)):
             self.asking(device.confirm_ready)
         count, strays = self.asking(device.count), self.asking(device.strays)
-        after = self._caches(device) if memory_before else {}
+        after: ObjectCaches = self.asking.once(device.object_caches, {}) if memory_before else {}
         return replace(
             readings,
             count_after=count,
@@ -590,7 +518,7 @@ def since(before: WorkByCore, after: WorkByCore) -> dict[int, CoreWork]:
     return by_core
 
 
-def risen(before: NetworkCounters | None, after: NetworkCounters | None) -> NetworkCounters | None:
+def _risen(before: NetworkCounters | None, after: NetworkCounters | None) -> NetworkCounters | None:
     """Return the counters of the network stacks that rose between two readings, by how much; None = one is missing."""
     if before is None or after is None:
         return None

@@ -5,13 +5,10 @@ An address is "A", a range of them "A-B"; some may not carry test traffic. VLAN 
 service tag "9.100", one for each source address "100+". The lab's and the gateway's properties decide the addresses and
 sizes of the traffic.
 
-Of a device that shares IPv4 addresses (MAP, lw4o6), each of the Initiator's addresses is a subscriber. Before one half
-of such a device the tester emulates the subscribers' customer edges instead. Then each edge has the address and the
-ports that follow from the device's rule, and the Initiator's own address is that of their router.
-
-The user may choose the PSID's length and offset (RFC 7597 section 5.1).
-
-A subscriber can use only the ports of its set, so a plan that needs more towards one remote endpoint is refused.
+Of a device that shares IPv4 addresses (MAP, lw4o6), each of the Initiator's addresses is a subscriber, which can use
+only the ports of its set. Before one half of such a device the tester emulates the subscribers' customer edges instead.
+Then each edge has the address and the ports that follow from the device's rule, and the Initiator's own address is that
+of their router.
 """
 
 from __future__ import annotations
@@ -36,12 +33,10 @@ if TYPE_CHECKING:
     from natgauge.inputs.question import DeviceOptions, TrafficOptions
     from natgauge.port_blocks import PortBlocks
 
-
 LAST_PORT = 65535
-
 #: Ranges that may carry test traffic: benchmarking (RFC 2544, RFC 5180 as corrected by RFC 8219 section 14), private,
 #: shared (RFC 6598), documentation and the well-known NAT64 prefix. Other addresses may be in use.
-TEST_NETWORKS: tuple[Network, ...] = tuple(
+_TEST_NETWORKS: tuple[Network, ...] = tuple(
     ipaddress.ip_network(text)
     for text in (
         "198.18.0.0/15",
@@ -59,6 +54,13 @@ TEST_NETWORKS: tuple[Network, ...] = tuple(
         "64:ff9b:1::/48",
     )
 )
+_PORTS = re.compile(r"^\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?$")
+#: VLANs 0 and 4095 are reserved.
+LAST_VLAN: Final = 4094
+#: Octets by which a frame may exceed its port's MTU for its tags: every port takes one (kernel: xdp_ok_fwd_dev()).
+MOST_BESIDE_MTU: Final = 4
+_VLAN: Final = re.compile(r"(?:([1-9]\d{0,3})\.)?([1-9]\d{0,3})(\+?)", re.ASCII)
+_SIDES: Final[tuple[Side, ...]] = get_args(Side)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,6 @@ class Range:
     def count(self) -> int:
         """Number of values in the range."""
         return self.last - self.first + 1
-
-
-_PORTS = re.compile(r"^\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?$")
 
 
 def parse_ports(name: str, text: str) -> Range:
@@ -109,10 +108,10 @@ def _address(name: str, text: str, family: Family) -> Address:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise wrong(name, f"{text!r} is not an IP address{meant_range(text)}") from None
+        raise wrong(name, f"{text!r} is not an IP address{_meant_range(text)}") from None
     if address.version != (4 if family == "ipv4" else 6):
         raise wrong(name, f"{text} is IPv{address.version}, this side of the device uses {spoken(family)}")
-    if not any(address in network for network in TEST_NETWORKS if network.version == address.version):
+    if not any(address in network for network in _TEST_NETWORKS if network.version == address.version):
         raise wrong(
             name,
             f"{text} is not a test address; use a benchmarking (198.18.0.0/15, 2001:2::/48), private or "
@@ -126,7 +125,7 @@ def spoken(family: Family) -> str:
     return "IPv4" if family == "ipv4" else "IPv6"
 
 
-def meant_range(text: str) -> str:
+def _meant_range(text: str) -> str:
     """Return "; write FIRST-LAST" for a network; empty where none was meant."""
     if "/" not in text:
         return ""
@@ -138,14 +137,6 @@ def meant_range(text: str) -> str:
     if network.num_addresses > 2:
         first, last = first + 1, last - (1 if network.version == 4 else 0)
     return f"; write {first}-{last}" if first != last else f"; write {first}"
-
-
-#: VLANs 0 and 4095 are reserved.
-LAST_VLAN: Final = 4094
-_SIDES: Final[tuple[Side, ...]] = get_args(Side)
-#: Octets by which a frame may exceed its port's MTU for its tags: every port takes one (kernel: xdp_ok_fwd_dev()).
-MOST_BESIDE_MTU: Final = 4
-_VLAN: Final = re.compile(r"(?:([1-9]\d{0,3})\.)?([1-9]\d{0,3})(\+?)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +157,7 @@ class Vlan:
         return f"{self.first}" if self.service is None else f"{self.service}.{self.first}"
 
 
-def parse_vlan(name: str, text: str) -> Vlan:
+def _parse_vlan(name: str, text: str) -> Vlan:
     """Return the tags that the input `name` has; UsageError where the text is none, or a number is out of range."""
     found = _VLAN.fullmatch(text)
     numbers = [int(number) for number in (found.groups()[:2] if found else ()) if number is not None]
@@ -181,7 +172,7 @@ def parse_vlan(name: str, text: str) -> Vlan:
 def vlans(frames: FrameOptions) -> dict[Side, Vlan]:
     """Return the tags of the sides that have some."""
     texts = {side: (f"{side}_vlan", getattr(frames, f"{side}_vlan")) for side in _SIDES}
-    return {side: parse_vlan(name, text) for side, (name, text) in texts.items() if text is not None}
+    return {side: _parse_vlan(name, text) for side, (name, text) in texts.items() if text is not None}
 
 
 def octets_of_tags(frames: FrameOptions) -> dict[Side, int]:
@@ -205,7 +196,6 @@ class AddressPlan:
         mapped_in_order: whether `mapped` belong to the source addresses one by one, whichever these are.
         port_sets: port sets of the device's subscribers, from which the pool follows; None = no subscribers.
         half: whether the Initiator emulates the customer edges of the subscribers, and is their router on the inside.
-        edges: whether the device is the customer edges of the subscribers, and the Responder emulates their relay.
         answers: whether the device answers DNS queries itself, so that they are sent to its own address.
         tunnelled: whether customer edges tunnel IPv4 over IPv6, so that frames of the IPv6 side have two IP headers.
         port_blocks: blocks of outside ports that hosts have; None = they share the ports.
@@ -224,7 +214,6 @@ class AddressPlan:
     port_sets: PortSets | None = None
     embedded: Link | None = None
     half: bool = False
-    edges: bool = False
     answers: bool = False
     tunnelled: bool = False
     port_blocks: PortBlocks | None = None
@@ -290,7 +279,6 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
         port_sets=recipe.port_sets,
         embedded=ground.embedded,
         half=recipe.relay_alone,
-        edges=recipe.edges_alone,
         answers=recipe.answers_queries,
         tunnelled=recipe.tunnelled,
         port_blocks=recipe.limits.port_blocks,
@@ -299,7 +287,10 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
 
 
 def chosen_sets(recipe: Recipe, options: DeviceOptions) -> PortSets | None:
-    """Return the port sets of the recipe, with the user's PSID length and offset; None = it has no subscribers."""
+    """Return the port sets of the recipe; None = it has no subscribers.
+
+    The user may choose the PSID's length and offset (RFC 7597 section 5.1).
+    """
     # What may be asked is known without it.
     from pydantic import ValidationError  # noqa: PLC0415
 
@@ -333,7 +324,7 @@ def refuse_sets(recipe: Recipe, options: DeviceOptions) -> None:
             )
 
 
-def source_addresses(subscribers: int | None, named: Addresses | None, sets: PortSets | None, link: Link) -> Addresses:
+def source_hosts(subscribers: int | None, named: Addresses | None, sets: PortSets | None, link: Link) -> Addresses:
     """Return the Initiator's addresses, one for each subscriber.
 
     Args:
@@ -398,7 +389,7 @@ def needs(connections: int, subscribers: int, endpoints: int) -> int:
     return math.ceil(connections / (subscribers * endpoints))
 
 
-def destination_ports(connections: int, subscribers: int, responders: int, sets: PortSets) -> int:
+def fewest_destination_ports(connections: int, subscribers: int, responders: int, sets: PortSets) -> int:
     """Return the least number of destination ports with which half of each port set stays free.
 
     A NAT that searches for a free port gives up when its set is nearly full.
@@ -406,7 +397,7 @@ def destination_ports(connections: int, subscribers: int, responders: int, sets:
     return math.ceil(connections / (subscribers * _comfortable(sets) * responders))
 
 
-def source_ports(connections: int | None, subscribers: int, endpoints: int, sets: PortSets, first: int) -> Range:
+def ports_of_sets(connections: int | None, subscribers: int, endpoints: int, sets: PortSets, first: int) -> Range:
     """Return the source ports that a subscriber's connections need, from `first` on.
 
     Without a number of connections, that is half a set. If a single subscriber needs more than half of a set of
@@ -438,7 +429,7 @@ def refuse_small_sets(named: Range, connections: int, sets: PortSets) -> None:
         )
 
 
-def pool(sets: PortSets, subscribers: int) -> Addresses:
+def shared_addresses(sets: PortSets, subscribers: int) -> Addresses:
     """Return the outside addresses that `subscribers` share."""
     return Addresses(sets.of(0)[0], sets.of(subscribers - 1)[0])
 

@@ -24,16 +24,21 @@ from natgauge.inputs.input import wrong
 from natgauge.inputs.measuring_types import SizeMix, parse_frame_sizes
 from natgauge.inputs.question import MIXES, RANGES, FrameOptions, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
-from natgauge.setup.traffic import addresses as sharing
 from natgauge.setup.traffic.addresses import (
     LAST_PORT,
     LAST_VLAN,
     MOST_BESIDE_MTU,
     AddressPlan,
     Range,
+    customer_edges,
+    fewest_destination_ports,
     octets_of_tags,
     parse_addresses,
     parse_ports,
+    ports_of_sets,
+    refuse_small_sets,
+    shared_addresses,
+    source_hosts,
     spoken,
     vlans,
 )
@@ -199,18 +204,20 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
     edges = around.port_sets if around.half else None
     if edges is None:
         named = _named_addresses("source_addresses", options.source_addresses, around.inside)
-        sources = sharing.source_addresses(options.subscribers, named, around.port_sets, around.inside)
+        sources = source_hosts(options.subscribers, named, around.port_sets, around.inside)
         subscribers = sources.count
     else:
         sources = Addresses(around.inside.tester, around.inside.tester)
-        subscribers = sharing.customer_edges(options, edges)
+        subscribers = customer_edges(options, edges)
     hosts = around.embedded or around.outside
     if around.answers and options.destination_addresses is not None:
         text = f"{options.destination_addresses}, but the device answers at its own address; leave them out"
         raise wrong("destination_addresses", text)
     named_hosts = _named_addresses("destination_addresses", options.destination_addresses, hosts)
     responders = named_hosts or Addresses(hosts.tester, hosts.tester)
-    _refuse_shared(responders, around.pool)
+    if around.pool is not None and around.pool.overlaps(responders):
+        text = f"{responders} overlaps {around.pool}, the outside addresses of the gateway"
+        raise wrong("destination_addresses", text)
     asked = Addresses(around.inside.device, around.inside.device)
     behind = asked if around.answers else behind_prefix(responders, around.prefix)
     connections = _check_connections(options.connections)
@@ -296,7 +303,7 @@ def with_pool(around: AddressPlan, plan: TrafficPlan) -> AddressPlan:
     """Return the address_plan with the outside addresses that the plan's subscribers share, if it has subscribers."""
     if around.port_sets is None or not around.subscribers_pool:
         return around
-    return replace(around, pool=sharing.pool(around.port_sets, plan.sources))
+    return replace(around, pool=shared_addresses(around.port_sets, plan.sources))
 
 
 def _ranges_named(options: TrafficOptions) -> bool:
@@ -327,7 +334,7 @@ def _with_connections(plan: TrafficPlan, connections: int | None, around: Addres
         )
     plan = replace(plan, connections=number)
     if around.port_sets is not None and around.translated and plan.edges is None:
-        sharing.refuse_small_sets(plan.source_ports, number, around.port_sets)
+        refuse_small_sets(plan.source_ports, number, around.port_sets)
     _check_port_pool(plan, around)
     return plan
 
@@ -405,7 +412,7 @@ def _ports(
     if options.destination_ports is not None:
         destination = parse_ports("destination_ports", options.destination_ports)
     elif sets is not None and chosen:
-        destination = Range(1, min(sharing.destination_ports(wanted, sources, responders, sets), LAST_PORT))
+        destination = Range(1, min(fewest_destination_ports(wanted, sources, responders, sets), LAST_PORT))
     else:
         # Subscribers may share one outside address.
         mapped = sources if options.subscribers is None else 1
@@ -420,7 +427,7 @@ def _ports(
         source = _ports_of_blocks(source, wanted, sources, responders * destination.count, around.port_blocks)
     if sets is not None and chosen:
         number = connections if connections is not None or _ranges_named(options) else DEFAULT_CONNECTIONS
-        source = sharing.source_ports(number, sources, responders * destination.count, sets, FIRST_SOURCE_PORT)
+        source = ports_of_sets(number, sources, responders * destination.count, sets, FIRST_SOURCE_PORT)
     return source, destination
 
 
@@ -486,11 +493,6 @@ def refuse_flood(plan: TrafficPlan, around: AddressPlan) -> None:
             f"outside of the hosts of {link.network}; give fewer source addresses",
             at="source_addresses",
         )
-
-
-def _refuse_shared(responders: Addresses, pool: Addresses | None) -> None:
-    if pool is not None and pool.overlaps(responders):
-        raise wrong("destination_addresses", f"{responders} overlaps {pool}, the outside addresses of the gateway")
 
 
 def behind_prefix(responders: Addresses, prefix: ipaddress.IPv6Network | None) -> Addresses:
