@@ -151,7 +151,7 @@ def _pattern(text: str) -> str:
 
 
 class LoggingWay(RecipeTable):
-    """A way in which a gateway logs its connections; `record` has groups of `natgauge.readings.GROUPS`.
+    """A way in which a gateway logs its connections; `record` has groups of `GROUPS`.
 
     `dropped` prints lines "name number", such as "log_drops 5".
 

@@ -28,8 +28,7 @@ VERBS: Final = (
     "check", "version", "start", "empty", "count", "count_established", "count_unexpired", "lingering", "faults",
     "outside_mtu", "stop",
 )  # fmt: skip
-#: Verbs whose pieces run in the reverse order: what was made last is removed first.
-REVERSED: Final = ("stop",)
+
 
 #: Emptying by the verb `empty`, and by stopping and starting the gateway: ways that every stateful gateway has.
 BY_VERB: Final = "default"
@@ -308,7 +307,8 @@ class Verbs(RecipeTable):
     def pieces(self, verb: str) -> Pieces:
         """The snippets of a verb in the order they run; empty when the gateway has no such verb."""
         pieces: Pieces = getattr(self, verb)
-        return pieces[::-1] if verb in REVERSED else pieces
+        # What was made last is removed first.
+        return pieces[::-1] if verb == "stop" else pieces
 
 
 #: Lines of its log that are brought home when it has ended.

@@ -15,6 +15,7 @@ from natgauge.gateways.recipe import Kind, Recipe, is_own
 from natgauge.gateways.recipe_model import OWN_PACKAGE, System
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host import programs
+from natgauge.host.capabilities import text_of
 from natgauge.labs.vm.image import PACKAGES
 from natgauge.labs.vm.image import modules as guest_modules
 
@@ -91,21 +92,10 @@ def has_module(module: str, root: Path = Path("/")) -> bool:
     if (root / "sys/module" / module).exists():
         return True
     folder = root / "lib/modules" / os.uname().release
-    return any(
-        _module_of(line) == module for name in ("modules.dep", "modules.builtin") for line in _lines_of(folder / name)
-    )
-
-
-def _module_of(line: str) -> str:
-    """Return the module of a line "kernel/net/netfilter/nf_flow_table.ko.xz: ..."."""
-    return line.partition(":")[0].rpartition("/")[2].partition(".")[0].strip().replace("-", "_")
-
-
-def _lines_of(file: Path) -> list[str]:
-    try:
-        return file.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []
+    # Lines such as "kernel/net/netfilter/nf_flow_table.ko.xz: ...".
+    lines = [line for name in ("modules.dep", "modules.builtin") for line in text_of(folder / name).splitlines()]
+    files = (line.partition(":")[0].rpartition("/")[2] for line in lines)
+    return module in {file.partition(".")[0].strip().replace("-", "_") for file in files}
 
 
 def places(recipe: Recipe, has: Callable[[str], bool] = has_module) -> tuple[Place, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from socket import if_nameindex
@@ -327,7 +327,12 @@ def _in_words(values: Mapping[str, object]) -> str:
 
 
 class _SplitKnob(PortKnob):
-    """A part whose values are settings of their own; the key has the port and the value's name."""
+    """A part whose values are settings of their own; the key has the port and the value's name, one of `names`."""
+
+    names: Iterable[str]
+
+    def keys(self, port: str) -> Sequence[str]:
+        return [f"{port} {name}" for name in self.names]
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         port, name = key.split()
@@ -374,13 +379,10 @@ class FlowHash(_SplitKnob):
 
     name = "rss"
     part = "hash"
+    names = FLOWS
     why = "frames of two addresses and many ports all fall into one queue unless ports are hashed, too"
     source = "Linux: networking/scaling; pseudorandom ports, RFC 4814 section 4"
     absent = "its driver does not report what it hashes"
-
-    def keys(self, port: str) -> Sequence[str]:
-        """Return a key for each version of IP."""
-        return [f"{port} {flow}" for flow in FLOWS]
 
     def better(self, _machine: TunedMachine, _key: str, value: str) -> str:
         """Return the fields for measurements: addresses and ports."""
@@ -441,16 +443,13 @@ class Offloads(_SplitKnob):
 
     name = "offloads"
     part = "offloads"
+    names = OFFLOADS
     why = (
         "a port that removes VLAN tags, drops frames of other VLANs or joins frames hands the tester other frames than "
         "came over the link"
     )
     source = "Linux: networking/segmentation-offloads; XDP programs see frames after these offloads"
     absent = "its driver has no such offload"
-
-    def keys(self, port: str) -> Sequence[str]:
-        """Return a key for each offload."""
-        return [f"{port} {name}" for name in OFFLOADS]
 
     def better(self, machine: TunedMachine, key: str, value: str) -> str:
         """Off, unless the driver fixes it."""

@@ -79,7 +79,7 @@ def frame_processes(netns: str, work: str) -> dict[int, str]:
     return {pid: processes.name_of(pid, "a process") for pid in found}
 
 
-def keep_on(pid: int, cpus: Collection[int]) -> None:
+def _keep_on(pid: int, cpus: Collection[int]) -> None:
     """Let all threads of a process run on some cores only, as far as they may run on others now."""
     with suppress(OSError):
         for thread in Path(f"/proc/{pid}/task").iterdir():
@@ -307,7 +307,8 @@ class NamespaceDevice:
                 lambda out, err: inside(self.netns, lambda: self._start(snippet, variables, out, err)), timeout, what
             )
         finally:
-            self._rank(set(all_processes()) - before)
+            new = set(all_processes()) - before
+            self._write_ranks(within(self.netns, new) if new else ())
         if result is None:
             raise BrokenError(f"{what} did not end within {timeout:g} s and was killed")
         return result
@@ -320,20 +321,16 @@ class NamespaceDevice:
         found = frame_processes(self.netns, self.environment.get(WORK, ""))
         cpus = [int(cpu) for cpu in self.environment.get("NG_CPUS", "").split(",") if cpu]
         for pid in found if cpus else ():
-            keep_on(pid, cpus)
+            _keep_on(pid, cpus)
         self._write_ranks(found)
         return tuple(sorted(set(found.values())))
 
-    def _rank(self, new: set[int]) -> None:
-        """Let what a snippet left running count as `nice` says.
+    def _write_ranks(self, found: Iterable[int]) -> None:
+        """Let the processes that were found now and earlier count as `nice` says, and forget those that have ended.
 
         Where the kernel groups tasks by session (autogroup), a process's own priority counts only inside its session,
         and a daemon has one of its own. Written after every snippet: a daemon may have made it since.
         """
-        self._write_ranks(within(self.netns, new) if new else ())
-
-    def _write_ranks(self, found: Iterable[int]) -> None:
-        """Write the priority of the processes that were found now and earlier, and forget those that have ended."""
         self._running |= {pid: process_files.began(Path(f"/proc/{pid}")) for pid in found}
         for pid, began in tuple(self._running.items()):
             process = Path(f"/proc/{pid}")

@@ -11,7 +11,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import IPv4Network, IPv6Interface
@@ -113,11 +113,14 @@ def make(cable: VethCable) -> None:
     left, right = cable.ends
     # The sender's core number chooses the queue, so there is one for each core up to the highest.
     queues = max(online_cpus()) + 1
-    with _netlink(f"cable {left.netns} {left.interface} to {right.netns} {right.interface}"):
+    try:
         inside(left.netns, lambda: _lay(cable, queues))
         for step in (_configure, _bring_up, _wait_running):
             for end in cable.ends:
                 inside(end.netns, partial(step, end))
+    except (NetlinkError, OSError) as error:
+        what = f"cable {left.netns} {left.interface} to {right.netns} {right.interface}"
+        raise HostError(f"{what}: the kernel refuses ({error})") from error
 
 
 def _lay(cable: VethCable, queues: int) -> None:
@@ -145,22 +148,16 @@ def _configure(end: End) -> None:
             routes.route("add", dst=str(network), oif=LOOPBACK, table=_LOCAL, type="local", scope="host")
 
 
-def _neighbours(end: End) -> Mapping[str, int]:
-    """Let an end ask for a neighbour at once, and then rely on the answer for a day.
-
-    The kernel has a faster path to confirmed neighbours. By default it waits 5 s before it confirms an announced
-    neighbour, and confirms it again every 30 s; until then routing took 9 % longer per frame.
-    """
-    families = ("ipv4", "ipv6") if end.speaks_ipv6 else ("ipv4",)
-    return {
-        f"net/{family}/neigh/{end.interface}/{name}": value
-        for family in families
-        for name, value in (("delay_first_probe_time", 0), ("base_reachable_time_ms", 86_400_000))
-    }
-
-
 def _sysctls(end: End) -> Mapping[str, int]:
     ipv6 = f"net/ipv6/conf/{end.interface}"
+    # The kernel has a faster path to confirmed neighbours. By default it waits 5 s before it confirms an announced
+    # neighbour, and confirms it again every 30 s; until then routing took 9 % longer per frame. So an end asks for a
+    # neighbour at once, and then relies on the answer for a day.
+    neighbours = {
+        f"net/{family}/neigh/{end.interface}/{name}": value
+        for family in (("ipv4", "ipv6") if end.speaks_ipv6 else ("ipv4",))
+        for name, value in (("delay_first_probe_time", 0), ("base_reachable_time_ms", 86_400_000))
+    }
     return {
         **silence(end.interface),
         f"net/ipv4/conf/{end.interface}/arp_notify": 0,
@@ -171,7 +168,7 @@ def _sysctls(end: End) -> Mapping[str, int]:
         f"{ipv6}/mldv1_unsolicited_report_interval": 2_000_000_000,
         f"{ipv6}/mldv2_unsolicited_report_interval": 2_000_000_000,
         f"{ipv6}/disable_ipv6": int(not end.speaks_ipv6),
-        **_neighbours(end),
+        **neighbours,
     }
 
 
@@ -209,14 +206,6 @@ def _set_offload(interface: str, name: str, *, wanted: bool) -> None:
         raise HostError(f"{refusal} ({type(error).__name__})") from error
     if flag is not wanted:
         raise HostError(refusal)
-
-
-@contextmanager
-def _netlink(what: str) -> Iterator[None]:
-    try:
-        yield
-    except (NetlinkError, OSError) as error:
-        raise HostError(f"{what}: the kernel refuses ({error})") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,7 +401,7 @@ FILES: Final[Mapping[str, Callable[[Sequence[str]], _Counts]]] = {
 
 
 #: With more interfaces than this (such as one for each subscriber) reading them takes longer than a short trial.
-MOST_INTERFACES: Final = 64
+_MOST_INTERFACES: Final = 64
 #: Handles of disciplines at the top: TC_H_ROOT and TC_H_INGRESS (linux/pkt_sched.h). They count what those below drop.
 _AT_TOP: Final = (0xFFFFFFFF, 0xFFFFFFF1)
 #: Processes by TUN interface and namespace, as far as they were found.
@@ -427,7 +416,7 @@ def read_queues() -> dict[str, int]:
     """
     with suppress(OSError, NetlinkError), IPRoute() as routes:
         interfaces = Path("/proc/thread-self/net/dev").read_text(encoding="ascii").count("\n")
-        links = {link["index"]: link for link in routes.get_links()} if interfaces <= MOST_INTERFACES else {}
+        links = {link["index"]: link for link in routes.get_links()} if interfaces <= _MOST_INTERFACES else {}
         return dict([*_disciplines(routes, links), *_tuns(links)]) if links else {}
     return {}
 
@@ -471,15 +460,10 @@ def _process_of(interface: str, namespace: int) -> str:
     """Return the name of the process that holds a TUN interface open; "process" = it was not found."""
     if (known := _names.get((interface, namespace))) is not None:
         return known
-    for process in _holders(process_files.HeldTun(interface, namespace)):
-        with suppress(OSError):
-            name = process_files.name_of(process).replace(" ", "-")
-            return _names.setdefault((interface, namespace), name)
-    return "process"
-
-
-def _holders(wanted: process_files.HeldTun) -> Iterator[Path]:
-    """Yield the folders in /proc of the processes that have this TUN interface open."""
+    wanted = process_files.HeldTun(interface, namespace)
     for process in Path("/proc").iterdir():
         if process.name.isdigit() and wanted in process_files.held_tuns(process):
-            yield process
+            with suppress(OSError):
+                name = process_files.name_of(process).replace(" ", "-")
+                return _names.setdefault((interface, namespace), name)
+    return "process"

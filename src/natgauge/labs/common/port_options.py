@@ -14,8 +14,6 @@ from natgauge.inputs.input import Text, chosen, wrong
 from natgauge.inputs.measuring_types import MOST_CORES, CoreList
 from natgauge.labs.common.shell import run_of_user
 
-#: Variable of the command's environment with the number of cores.
-CORES_VARIABLE: Final = "NG_CORES"
 #: Pause between two looks at a device that boots.
 _POLL_SECONDS: Final = 1.0
 
@@ -45,7 +43,7 @@ class BootCommand:
             Seconds from the start of the command until the device was back, without the time to settle.
         """
         begun = time.monotonic()
-        environment = {**os.environ, **({} if cores is None else {CORES_VARIABLE: str(cores)})}
+        environment = {**os.environ, **({} if cores is None else {"NG_CORES": str(cores)})}
         remedy = "see to it, or give it more --boot-seconds"
         run_of_user(self.command, self.seconds, f"{self.name}: {self.command!r}", environment, remedy=remedy)
         while reason := is_back():
