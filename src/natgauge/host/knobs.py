@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from socket import if_nameindex
@@ -111,10 +112,7 @@ class TunedMachine:
             raise HostError(f"{path}: cannot be set to {value} ({error.strerror})") from error
 
     def port_values(self, port: str, part: network_ports.Part) -> Mapping[str, str]:
-        """Return the values of a part of a port's settings, by name; empty where the driver has nothing of it.
-
-        HostError if they cannot be read.
-        """
+        """Return the values of a part of a port's settings by name, or nothing; HostError if it cannot be read."""
         return network_ports.read(port, part) or {}
 
     def set_port(self, port: str, part: network_ports.Part, values: Mapping[str, str]) -> None:
@@ -265,16 +263,12 @@ def _interrupts(machine: TunedMachine, port: str) -> Sequence[int]:
 
 def _balanced(machine: TunedMachine) -> str:
     """Return a remark where a running program moves interrupts by itself; empty otherwise."""
-    names = (_name_of(path) for path in machine.path("/proc").glob("[0-9]*"))
-    return "irqbalance runs and will move it again; run: systemctl stop irqbalance" if "irqbalance" in names else ""
-
-
-def _name_of(process: Path) -> str:
-    """Name of a process; empty where it has ended since the folder was listed."""
-    try:
-        return process_files.name_of(process)
-    except OSError:
-        return ""
+    for process in machine.path("/proc").glob("[0-9]*"):
+        # It may have ended since the folder was listed.
+        with suppress(OSError):
+            if process_files.name_of(process) == "irqbalance":
+                return "irqbalance runs and will move it again; run: systemctl stop irqbalance"
+    return ""
 
 
 #: Fields of a frame that choose its queue: addresses and ports of both ends, in the letters of ethtool.

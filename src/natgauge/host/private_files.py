@@ -170,11 +170,7 @@ class UndoJournal:
         mend: str = "",
         head: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
-        """Nothing is read yet.
-
-        Args:
-            mend: a shell command that does so; empty = there is none.
-        """
+        """Nothing is read yet. `mend`: a shell command that does what `remedy` says; empty = there is none."""
         self.path = path
         self.items: list[Item] = []
         self._content = content

@@ -82,8 +82,6 @@ def changes(text: str, interfaces: Sequence[str]) -> Iterator[tuple[str, str, st
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot(TunedMachine):
-    """The settings of a machine at one time."""
-
     sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def text(self, path: str) -> str | None:

@@ -118,11 +118,7 @@ class Announcement:
     """An announcement of this process; it ends with `close`, or with the process."""
 
     def __init__(self, path: Path | None, kind: Kind, *, group: str = "", first: str = "", value: str = "") -> None:
-        """Announce.
-
-        Args:
-            path: file of the setting; None = the turn.
-        """
+        """`path`: file of the setting; None = the turn."""
         if max(len(first), len(value)) > _LONGEST_VALUE:
             first = value = ""
         setting = "" if path is None else _digest(str(path))
