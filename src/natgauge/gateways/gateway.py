@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from string import Template
 from typing import Any, Final, NoReturn, Self
 
@@ -250,10 +249,6 @@ class Gateway:
         """
         return self._knobs.last("udp_timeout")
 
-    def _own_timeout(self) -> int | None:
-        is_udp = self._demand is not None and self._demand.transport == "udp"
-        return self._knobs.own("udp_timeout") if is_udp and "udp_timeout" not in self._wishes.named() else None
-
     def _numbers(self, verb: str) -> dict[str, int]:
         """Return what a verb prints in lines "name number"; empty where the recipe has no such verb."""
         pieces = self.recipe.verbs.pieces(verb)
@@ -273,11 +268,10 @@ class Gateway:
         """Return programs and settings, read back from the device."""
         if self._demand is None:
             raise RuntimeError("prepare the gateway before its settings are read")
-        files: dict[Path, int] = {}
-        for machine in self._machine.values():
-            files |= machine.values()
-        files |= self._knobs.files()
+        every = [*(machine.values() for machine in self._machine.values()), self._knobs.files()]
+        files = {path: value for values in every for path, value in values.items()}
         alike = Counter(path.name for path in files)
+        sets_timeout = self._demand.transport == "udp" and "udp_timeout" not in self._wishes.named()
         knobs = {name: knob.read() for name, knob in self._machine.items()} | self._knobs.read()
         return DeviceSettings(
             self.recipe.name,
@@ -287,7 +281,7 @@ class Gateway:
             {path.name if alike[path.name] == 1 else str(path): value for path, value in files.items()},
             dict(self._found),
             {name: value for name, value in self._machine_found().items() if name not in self._wishes.named()},
-            own_timeout=self._own_timeout(),
+            own_timeout=self._knobs.own("udp_timeout") if sets_timeout else None,
             emptying=None if self._emptying is None else self._wishes.emptying or BY_VERB,
             logging=self._wishes.logging,
             log_tolerance=self._wishes.log_tolerance or 0.0,
@@ -295,10 +289,7 @@ class Gateway:
 
     @uninterrupted()
     def stop(self) -> None:
-        """Leave nothing of the gateway, and put its knobs back; nothing happens when it was not started.
-
-        All is tried, whatever fails.
-        """
+        """Leave nothing of the gateway and put its knobs back, whatever fails; do nothing where it was not started."""
         failed: list[str] = []
         tasks: list[Callable[[], object]] = [knob.release for knob in self._machine.values()]
         if self._begun:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands before a recipe is played: what its device must have, the ways that were chosen, and its settings.
 
-Needs are checked before the recipe changes anything. Ways are chosen of removing all connections of a gateway before a
-trial, and of logging its connections. Settings of a device are its knobs, and what RFC 9693 section 6 requires to be
-reported with every result. Knobs of scope "device" are read, set, read back and put back by snippets in the device's
-own place.
+Needs are checked before the recipe changes anything. Ways are those of removing all connections before a trial, and of
+logging them. RFC 9693 section 6 requires a report of the settings with every result. Knobs of scope "device" are read,
+set and put back by snippets in the device's own place.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def _parts(recipe: Playable) -> list[str]:
 
 
 def _texts(part: object) -> Iterator[str]:
-    """Yield every text in parts of a recipe, such as a snippet."""
+
     if isinstance(part, str):
         yield part
     elif isinstance(part, BaseModel):

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an nftables rule set of a router says: the names in it, the networks, and the ports that it lets through.
 
-Networks: IPv4 networks that rules name, those of the test traffic, and those that are somewhere else. Names: what a
-recipe puts in their place in a lab, and what no lab has.
-
-Ports: those to which the forward chains let new connections go, as `nft --json` prints it. Each rule is asked about one
-packet, from the inside to the outside of a lab. What is asked of it may not be known (its mark, the time of the day):
-then both answers are followed, and the verdict on the packet is what all of them agree on. The networks that rules name
-as sources are found in the same rules.
+Names and networks are found in the text of the rules, with what a recipe puts in their place in a lab. Ports, and the
+networks that rules name as sources, are found in what `nft --json` prints. There each rule is asked about one packet,
+from the inside to the outside of a lab. What is asked of it may not be known (its mark, the time of the day): then both
+answers are followed, and the verdict on the packet is what all of them agree on.
 """
 
 from __future__ import annotations
@@ -359,7 +356,6 @@ class _Rules:
 
     @classmethod
     def read(cls, ruleset: str) -> _Rules:
-        """Read the JSON of nft."""
         chains: dict[_Name, list[Sequence[Any]]] = {}
         base: list[tuple[int, _Name, Verdict]] = []
         sets: dict[_Name, Sequence[Any]] = {}
@@ -384,7 +380,7 @@ class _Rules:
 
     @property
     def forward(self) -> list[_Name]:
-        """The base chains of the hook `forward`."""
+
         return [name for name, _ in self.base]
 
     def sources(self, chains: Iterable[_Name], inside: str, outside: str) -> dict[str, IPv4Address]:
@@ -445,17 +441,15 @@ class _Rules:
         return "accept" if every == {"accept"} else None
 
     def _chain(self, packet: _Packet, name: _Name, depth: int) -> set[Verdict]:
-        """The verdicts that a chain may have on a packet."""
-        found, is_left = set[Verdict](), True
+        """The verdicts that a chain may have on a packet; "next" = none of its rules has one."""
         if depth > _DEEPEST or name not in self.chains:
             return {"accept", "drop"}
+        found: set[Verdict] = {"next"}
         for rule in self.chains[name]:
-            own = self._rule(packet, rule, name[:2], depth)
-            found |= own - {"next"}
-            if is_left := "next" in own:
-                continue
-            break
-        return found | ({"next"} if is_left else set())
+            found = found - {"next"} | self._rule(packet, rule, name[:2], depth)
+            if "next" not in found:
+                break
+        return found
 
     def _rule(self, packet: _Packet, rule: Sequence[Any], table: tuple[str, str], depth: int) -> set[Verdict]:
         """The verdicts that a rule may have; "next" = it has none, or does not match."""
@@ -567,7 +561,7 @@ def _has(right: Any, address: IPv4Address) -> bool | None:
 
 
 def _is_interface(left: Any) -> bool:
-    """Whether a rule asks about an interface."""
+
     return isinstance(left, dict) and left.get("meta", {}).get("key") in ("iif", "iifname", "oif", "oifname")
 
 

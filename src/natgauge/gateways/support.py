@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,6 @@ from natgauge.gateways.recipe import Kind, Recipe, is_own
 from natgauge.gateways.recipe_model import OWN_PACKAGE, System
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host import programs
-from natgauge.host.capabilities import text_of
 from natgauge.labs.vm.image import PACKAGES
 from natgauge.labs.vm.image import modules as guest_modules
 
@@ -58,11 +58,7 @@ _ALWAYS: Final = frozenset({"util-linux", "coreutils"})
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The last run of a gateway's lab test by natgauge's authors at one place.
-
-    Attributes:
-        distribution: distribution of the gateway's machine; empty = not recorded.
-    """
+    """The last run of a gateway's lab test by natgauge's authors at one place; empty distribution = not recorded."""
 
     date: str
     place: Place
@@ -92,10 +88,14 @@ def has_module(module: str, root: Path = Path("/")) -> bool:
     if (root / "sys/module" / module).exists():
         return True
     folder = root / "lib/modules" / os.uname().release
-    # Lines such as "kernel/net/netfilter/nf_flow_table.ko.xz: ...".
-    lines = [line for name in ("modules.dep", "modules.builtin") for line in text_of(folder / name).splitlines()]
-    files = (line.partition(":")[0].rpartition("/")[2] for line in lines)
-    return module in {file.partition(".")[0].strip().replace("-", "_") for file in files}
+    for name in ("modules.dep", "modules.builtin"):
+        with suppress(OSError):
+            # Lines such as "kernel/net/netfilter/nf_flow_table.ko.xz: ...".
+            for line in (folder / name).read_text(encoding="utf-8").splitlines():
+                file = line.partition(":")[0].rpartition("/")[2]
+                if file.partition(".")[0].strip().replace("-", "_") == module:
+                    return True
+    return False
 
 
 def places(recipe: Recipe, has: Callable[[str], bool] = has_module) -> tuple[Place, ...]:
