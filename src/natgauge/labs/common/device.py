@@ -94,11 +94,9 @@ def _handles_in(spaces: Iterable[Path]) -> _Handles:
     found = []
     for path in spaces:
         with suppress(OSError):
-            found.append(
-                call_in(path, lambda: (_sockets(), namespaces.cookie_number(), Path("/proc/thread-self/ns/net").stat()))
-            )
+            found.append(call_in(path, lambda: (_sockets(), namespaces.cookie_number(), namespaces.inode_of(None))))
     sockets: frozenset[str] = frozenset().union(*(sockets for sockets, _, _ in found))
-    return _Handles(sockets, frozenset(cookie for _, cookie, _ in found), frozenset(own.st_ino for _, _, own in found))
+    return _Handles(sockets, frozenset(cookie for _, cookie, _ in found), frozenset(inode for _, _, inode in found))
 
 
 def _sockets() -> frozenset[str]:
@@ -163,16 +161,13 @@ def joined(netns: str, pids: Iterable[int]) -> dict[int, Path]:
 
 def call_in(path: Path, function: Callable[[], _T]) -> _T:
     """Call `function` in the namespace of a file."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    with path.open("rb") as file:
 
-    def enter() -> _T:
-        namespaces.enter(handle)
-        return function()
+        def enter() -> _T:
+            namespaces.enter(file.fileno())
+            return function()
 
-    try:
         return in_thread(enter)
-    finally:
-        os.close(handle)
 
 
 def _others(pids: Iterable[int]) -> dict[int, Path]:
@@ -227,12 +222,8 @@ def _numbers_of(paths: Mapping[int, Path]) -> dict[int, int]:
     numbers = {}
     with IPRoute() as routes:
         for inode, path in paths.items():
-            with suppress(OSError, NetlinkError):
-                handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    answer = routes.get_netnsid(fd=handle)
-                finally:
-                    os.close(handle)
+            with suppress(OSError, NetlinkError), path.open("rb") as file:
+                answer = routes.get_netnsid(fd=file.fileno())
                 if answer is not None and answer["nsid"] is not None:
                     numbers[inode] = int(answer["nsid"]) & _NO_NUMBER
     return {inode: number for inode, number in numbers.items() if number != _NO_NUMBER}

@@ -321,18 +321,18 @@ _Counts = Iterator[tuple[str, int]]
 def read_counters(netns: str) -> Counter[str]:
     """Return the counters of a namespace, those of `softnet` of the whole machine; missing files are left out.
 
-    Those of queueing disciplines and TUN interfaces are named as `read_queues` does.
+    Those of queueing disciplines and TUN interfaces are named as `_read_queues` does.
     """
 
     def read() -> dict[str, list[str]]:
         texts = {}
-        for name in FILES:
+        for name in COUNTER_FILES:
             # thread-self: /proc/net is /proc/self/net, the main thread's namespace.
             with suppress(OSError):
                 texts[name] = Path("/proc/thread-self/net", name).read_text(encoding="ascii").splitlines()
         return texts
 
-    texts, queues = inside(netns, lambda: (read(), read_queues()))
+    texts, queues = inside(netns, lambda: (read(), _read_queues()))
     counters = counters_of(texts)
     counters.update(queues)
     return counters
@@ -358,10 +358,10 @@ def _is_of_machine(name: str) -> bool:
 
 
 def counters_of(texts: Mapping[str, Sequence[str]]) -> Counter[str]:
-    """Return the counters in the lines of some of `FILES`; rows of several CPUs are added up."""
+    """Return the counters in the lines of some of `COUNTER_FILES`; rows of several CPUs are added up."""
     counters: Counter[str] = Counter()
     for name, lines in texts.items():
-        for counter, count in FILES[name](lines):
+        for counter, count in COUNTER_FILES[name](lines):
             counters[counter] += count
     return counters
 
@@ -371,11 +371,6 @@ def _groups(lines: Sequence[str]) -> _Counts:
     for names, values in pairwise(line.split() for line in lines):
         if names[0] == values[0]:
             yield from zip((names[0].rstrip(":") + name for name in names[1:]), map(int, values[1:]), strict=False)
-
-
-def _pairs(lines: Sequence[str]) -> _Counts:
-    """Yield the counters of snmp6: a name and a value in each line."""
-    yield from ((name, int(value)) for name, value in map(str.split, lines))
 
 
 def _conntrack(lines: Sequence[str]) -> _Counts:
@@ -391,10 +386,10 @@ def _rows(prefix: str, names: Sequence[str], rows: Sequence[str]) -> _Counts:
 
 
 #: Files below /proc/net, and how they are read.
-FILES: Final[Mapping[str, Callable[[Sequence[str]], _Counts]]] = {
+COUNTER_FILES: Final[Mapping[str, Callable[[Sequence[str]], _Counts]]] = {
     "snmp": _groups,
     "netstat": _groups,
-    "snmp6": _pairs,
+    "snmp6": lambda lines: ((name, int(value)) for name, value in map(str.split, lines)),
     "softnet_stat": partial(_rows, _BACKLOG, _SOFTNET),
     "stat/nf_conntrack": _conntrack,
 }
@@ -408,7 +403,7 @@ _AT_TOP: Final = (0xFFFFFFFF, 0xFFFFFFF1)
 _names: dict[tuple[str, int], str] = {}
 
 
-def read_queues() -> dict[str, int]:
+def _read_queues() -> dict[str, int]:
     """Return the counters of the calling thread's namespace; empty where it has too many interfaces.
 
     `qdisc INTERFACE KIND`: frames that the discipline dropped. `tun INTERFACE:PROCESS in`, `out`, `dropped`: packets
@@ -430,7 +425,7 @@ _SHOWN: Final = re.compile(
 
 
 def queues_shown(text: str) -> dict[str, int]:
-    """Return the counters of queueing disciplines, as `read_queues` names them, from `tc -s qdisc show`."""
+    """Return the counters of queueing disciplines, as `_read_queues` names them, from `tc -s qdisc show`."""
     found = _SHOWN.finditer(text)
     return {f"qdisc {each['interface']} {each['kind']}": int(each["drops"]) for each in found}
 

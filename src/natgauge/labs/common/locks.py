@@ -115,11 +115,7 @@ class Lock:
     """The right to use a name; held by one process at a time, and let go whenever that process ends."""
 
     def __init__(self, name: str, what: str | None = None) -> None:
-        """Name the lock.
-
-        Args:
-            what: name in messages of the protected thing; default: the lab of this name.
-        """
+        """`what`: name in messages of the protected thing; default: the lab of this name."""
         self._what = what or f"lab {name}"
         #: The input by which a user chooses another one.
         self._input = "" if what else "lab_name"

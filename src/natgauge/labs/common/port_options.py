@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -63,6 +63,9 @@ class BootCommand:
 
 
 _DAY_SECONDS: Final = 86_400
+#: Options that name an interface, or a network namespace.
+INTERFACE: Final[Mapping[str, Any]] = {"type": Text("IFACE"), "moves_figures": False}
+NAMESPACE: Final[Mapping[str, Any]] = {"type": Text("NETNS"), "moves_figures": False}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,18 +81,10 @@ class SenderOptions:
 class PortOptions(SenderOptions):
     """Options of a tester that uses two existing ports, and of the machine between them."""
 
-    initiator_port: str | None = chosen(
-        None, "Port of the tester on the Initiator's side", type=Text("IFACE"), moves_figures=False
-    )
-    initiator_netns: str | None = chosen(
-        None, "Network namespace of the Initiator port", type=Text("NETNS"), moves_figures=False
-    )
-    responder_port: str | None = chosen(
-        None, "Port of the tester on the Responder's side", type=Text("IFACE"), moves_figures=False
-    )
-    responder_netns: str | None = chosen(
-        None, "Network namespace of the Responder port", type=Text("NETNS"), moves_figures=False
-    )
+    initiator_port: str | None = chosen(None, "Port of the tester on the Initiator's side", **INTERFACE)
+    initiator_netns: str | None = chosen(None, "Network namespace of the Initiator port", **NAMESPACE)
+    responder_port: str | None = chosen(None, "Port of the tester on the Responder's side", **INTERFACE)
+    responder_netns: str | None = chosen(None, "Network namespace of the Responder port", **NAMESPACE)
     allow_addresses: bool = chosen(False, "Accept ports that have IP addresses")
     device_cores: int | None = chosen(
         None,

@@ -45,6 +45,8 @@ from natgauge.labs.common.locks import Lock, check_name, directory_of
 from natgauge.labs.common.undoing import Decision, Deed, Gone, Left, Tell, deed, nothing
 
 _DIGITS: Final = 16
+#: Where global settings are; a register never makes `clean` write anywhere else.
+GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
 
 
 class GlobalSettings:
@@ -64,11 +66,7 @@ class GlobalSettings:
         return registers.get(path) or next((each.first for each in self._rivals(path) if each.first), None)
 
     def announce(self, path: str, first: str, value: str = "") -> None:
-        """Announce that this lab restores a setting.
-
-        Args:
-            value: value that was set; empty = it is being set.
-        """
+        """Announce that this lab restores a setting. `value`: what was set; empty = it is being set."""
         new = Announcement(Path(path), "restores", group=group_of(locks.RUN), first=first, value=value)
         self.withdraw(path)
         self._announcements[path] = new
@@ -80,10 +78,7 @@ class GlobalSettings:
                 announcement.close()
 
     def decide(self, path: str, first: str, registers: Mapping[str, str]) -> Decision:
-        """Decide what becomes of a setting at the end of the lab.
-
-        Its first value is restored, unless another lab will, or another program has changed it.
-        """
+        """Decide on a setting: its first value is restored, unless another lab will, or others changed it."""
         if why := self.refusal(path):
             return Decision((Left(f"global setting {path}", why, fails=True),))
         setting = Path(path)
@@ -151,7 +146,7 @@ def value_set(path: str) -> str | None:
     return None
 
 
-def store_value(path: str, value: str) -> None:
+def _store_value(path: str, value: str) -> None:
     """Store the value that natgauge sets, for all labs of this container; empty = it is being set."""
     locks.made_folder("settings")
     try:
@@ -160,8 +155,6 @@ def store_value(path: str, value: str) -> None:
         raise unwritable(value_file_of(path), error) from error
 
 
-#: Where global settings are; a register never makes `clean` write anywhere else.
-GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
 _LOG: Final = logging.getLogger("natgauge")
 #: What a namespace may be called: a file of /run/netns, and of no other folder.
 _FILE_NAME: Final = r"^[^/\x00]*[^/\x00.][^/\x00]*$"
@@ -329,7 +322,7 @@ class Register:
             raise UsageError(f"global setting {path}: {why}")
         with settings.turn():
             # Until the value is known that the kernel accepts, any value is natgauge's.
-            store_value(path, "")
+            _store_value(path, "")
             if not any(item.get("path") == path for item in self._journal.items):
                 self._record_global(path, _present(path, value))
 
@@ -337,7 +330,7 @@ class Register:
         """Write down the `value` that the kernel accepted; the first value is restored only while this one stands."""
         path = str(path)
         with settings.turn():
-            store_value(path, value.strip())
+            _store_value(path, value.strip())
             first = next((item["value"] for item in self._journal.items if item.get("path") == path), None)
             if first is not None:
                 self.globals.announce(path, first, value.strip())
@@ -351,7 +344,7 @@ class Register:
             first = self.globals.first_of(path, _other_globals(self.name))
             if first not in (None, value.strip()):
                 if value_set(path) is None:
-                    store_value(path, value.strip())
+                    _store_value(path, value.strip())
                 self._record_global(path, value.strip())
                 self.globals.announce(path, first or "", value.strip())
 
