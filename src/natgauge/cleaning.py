@@ -175,8 +175,7 @@ def _guarded(look: Callable[[], Iterable[Decision]]) -> list[Decision]:
     try:
         return list(look())
     except NatgaugeError as error:
-        left = Left("namespaces and files of no lab", str(error), fails=True, error=error)
-        return [Decision((left,))]
+        return [Decision((Left("namespaces and files of no lab", str(error), fails=True, error=error),))]
 
 
 def _of_lab(name: str, gone: Gone) -> Decision:
@@ -283,17 +282,11 @@ def _wait_reaped(pids: Collection[int]) -> None:
 def _is_orphan(pid: int) -> bool:
     """Whether a process runs one of our programs, and its parent has ended, or is ending."""
     try:
-        if not _runs_ours(pid):
+        parent = processes.parent_of(pid) if _runs_ours(pid) else None
+        # Without one it has ended, or its parent is outside of this container.
+        if not parent or _is_natgauge(parent):
             return False
-        parent = processes.parent_of(pid)
-        if not parent:
-            # It has ended, or its parent is outside of this container.
-            return False
-        if _is_natgauge(parent):
-            return False
-        if parent == 1 or _name_of(parent) in _INIT_NAMES:
-            return True
-        return _program_of(parent) is None
+        return parent == 1 or _name_of(parent) in _INIT_NAMES or _program_of(parent) is None
     except OSError:
         return False
 
@@ -339,11 +332,7 @@ def _owned(gone: Collection[str] = ()) -> set[str]:
 
 
 def ownerless(present: Sequence[str] | None = None) -> list[str]:
-    """Return the namespaces that natgauge made and that no register names.
-
-    Args:
-        present: namespaces to look at, listed before; None = those there are now.
-    """
+    """Return the namespaces of those `present`, None = of all, that natgauge made and that no register names."""
     present = namespaces.names() if present is None else present
     owned, marked = _owned(), namespaces.mark_names()
     return [name for name in present if name in marked and name not in owned and namespaces.is_marked(name)]
@@ -476,13 +465,9 @@ def _delete(lock: Lock, paths: list[Path], tell: Tell) -> None:
     try:
         if lock.path.parent == locks.folder("labs") and os.path.lexists(_register_of(lock)):
             return
-        for path in present:
-            if path == lock.path:
-                continue
-            if _is_folder(path):
-                undoing.delete_folder(path, tell)
-            else:
-                _unlink(path, tell)
+        for path in (each for each in present if each != lock.path):
+            delete = undoing.delete_folder if _is_folder(path) else _unlink
+            delete(path, tell)
     finally:
         lock.release()
     if lock.path in present:

@@ -50,12 +50,9 @@ def build(notify: Callable[[str], None]) -> image.Image:
     try:
         for left in place.parent.glob("building-*"):
             shutil.rmtree(left)
-        work = Path(tempfile.mkdtemp(prefix="building-", dir=place.parent))
-        try:
-            _build(work, place, notify)
-        finally:
-            # Debootstrap's mounts went with its mount namespace.
-            shutil.rmtree(work)
+        # Debootstrap's mounts are gone with its mount namespace when the folder is deleted.
+        with tempfile.TemporaryDirectory(prefix="building-", dir=place.parent) as work:
+            _build(Path(work), place, notify)
     finally:
         lock.release()
     return image.find()

@@ -205,18 +205,16 @@ def from_nft(name: str, source: Path, names: Mapping[str, str], made_by: str, *,
     )
     if not _TRANSLATES.search(code):
         raise UsageError(f"{source}: has no rule with masquerade or snat, so it translates nothing", at="from_nft")
-    written = edits.replace("\\", r"\\")
-    title = _title(source)
     fragments = ["linux-ipv4", "conntrack", *(["flow-table"] if _FLOW_TABLE.search(code) else [])]
     text = _RECIPE.format(
         name=name,
         # A comment of TOML has no line breaks or controls.
         made_by=one_line(made_by),
-        title=title,
+        title=_title(source),
         transports=json.dumps([one for one in _TRANSPORTS if one not in accepted.refused]),
         rules=source.name if beside else RULES,
         sed=SED,
-        edits=written,
+        edits=edits.replace("\\", r"\\"),
         extends=json.dumps(fragments),
         limits=f"\n[limits]\n{limits}" if limits else "",
     )

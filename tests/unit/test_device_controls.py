@@ -120,7 +120,7 @@ class Connection:
 def over_ssh(connection: Any, folder: Path) -> Gateway:
     remote = Remote(SshHost("root@router"), "tester:lab:1", folder / "control")
     remote._connection = connection
-    device = RemoteDevice("gateway", "ns", "a", "b", {}, remote, RemoteMachine(remote, lambda _undo, _said: None))
+    device = RemoteDevice("gateway", "ns", "a", "b", {}, RemoteMachine(remote, lambda _undo, _said: None))
     return Gateway(load("nftables-nat44"), device, DeviceOptions())
 
 

@@ -399,9 +399,8 @@ def test_free_memory_and_object_caches_are_that_machines_and_a_machine_that_is_g
 
 def test_a_machine_that_is_gone_is_a_device_that_does_not_answer(golden: Golden) -> None:
     here: Any = Here()
-    device = RemoteDevice(
-        "gateway", "natgauge-x-gateway", "a", "b", {"A": "1"}, here, RemoteMachine(here, lambda *_: None)
-    )
+    machine = RemoteMachine(here, lambda *_: None)
+    device = RemoteDevice("gateway", "natgauge-x-gateway", "a", "b", {"A": "1"}, machine)
     assert device.run('echo "$A$B"', environment={"B": "2"}).stdout == "12\n"
     here.fails = HostError("ssh host far: refuses connections")
     with golden.raises(BrokenError):

@@ -31,7 +31,6 @@ from natgauge.gateways.recipe_model import (
 from natgauge.gateways.toml_layers import BUILT_IN, frozen, layered
 from natgauge.words import TESTER, Address, Query
 
-_SERVERS: Final = BUILT_IN / "servers"
 #: The zone that the tester asks for (engine/src/dns.rs).
 ZONE_NAME: Final = "test"
 #: The one right answer to each: of the blocks for benchmarks (RFC 2544 section C.2.2, RFC 5180 section 8).
@@ -74,15 +73,11 @@ Playable = Recipe | Server
 
 def available() -> dict[str, Path]:
     """Files of natgauge's own servers by name, sorted."""
-    return {path.stem: path for path in sorted(_SERVERS.glob("*.toml"))}
+    return {path.stem: path for path in sorted((BUILT_IN / "servers").glob("*.toml"))}
 
 
 def load(name_or_path: str) -> Server:
-    """Read one server.
-
-    Args:
-        name_or_path: a name of `available()`, or a file: anything with a "/" in it or ".toml" at its end.
-    """
+    """Read one server, by a name of `available()`, or a file: anything with a "/" in it or ".toml" at its end."""
     known = available()
     is_path = "/" in name_or_path or name_or_path.endswith(".toml")
     if not is_path and name_or_path not in known:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from string import Template
 from typing import Any, Final, NoReturn, Self
 
@@ -82,20 +82,18 @@ class Gateway:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, first: BaseException | None = None, *_: object) -> None:
-        if kind is None:
-            self.stop()
-            return
+    def __exit__(self, _kind: object, first: BaseException | None = None, *_: object) -> None:
         try:
             self.stop()
         except NatgaugeError as error:
+            if first is None:
+                raise
             # The user must read the first error; this one follows it.
-            if first is not None:
-                first.add_note(str(error))
+            first.add_note(str(error))
 
     def prepare(self, demand: DeviceDemand) -> None:
         """See that all is there and large enough for the demand; nothing is changed yet."""
-        refuse_lacking(self.recipe, self.device, self._works)
+        refuse_lacking(self.recipe, self.device, lambda snippet: not self._run("check", snippet, how="may fail").status)
         for setting in self._machine.values():
             setting.settle()
         self._emptying = emptying_of(self.recipe, self._wishes.emptying)
@@ -149,9 +147,8 @@ class Gateway:
 
     def confirm_ready(self) -> None:
         """Check that the gateway is still ready, for example after a trial in which no frame came through."""
-        is_ready, output = self._is_ready()
-        if not is_ready:
-            self._fail(f"is not ready any more: {output}")
+        if why := self._why_not_ready():
+            self._fail(f"is not ready any more: {why}")
 
     def empty(self) -> None:
         """Forget all connections, and see by the gateway's own count that it did."""
@@ -252,10 +249,6 @@ class Gateway:
         """
         return self._knobs.last("udp_timeout")
 
-    def _own_timeout(self) -> int | None:
-        is_udp = self._demand is not None and self._demand.transport == "udp"
-        return self._knobs.own("udp_timeout") if is_udp and "udp_timeout" not in self._wishes.named() else None
-
     def _numbers(self, verb: str) -> dict[str, int]:
         """Return what a verb prints in lines "name number"; empty where the recipe has no such verb."""
         pieces = self.recipe.verbs.pieces(verb)
@@ -275,11 +268,10 @@ class Gateway:
         """Return programs and settings, read back from the device."""
         if self._demand is None:
             raise RuntimeError("prepare the gateway before its settings are read")
-        files: dict[Path, int] = {}
-        for machine in self._machine.values():
-            files |= machine.values()
-        files |= self._knobs.files()
+        every = [*(machine.values() for machine in self._machine.values()), self._knobs.files()]
+        files = {path: value for values in every for path, value in values.items()}
         alike = Counter(path.name for path in files)
+        sets_timeout = self._demand.transport == "udp" and "udp_timeout" not in self._wishes.named()
         knobs = {name: knob.read() for name, knob in self._machine.items()} | self._knobs.read()
         return DeviceSettings(
             self.recipe.name,
@@ -289,7 +281,7 @@ class Gateway:
             {path.name if alike[path.name] == 1 else str(path): value for path, value in files.items()},
             dict(self._found),
             {name: value for name, value in self._machine_found().items() if name not in self._wishes.named()},
-            own_timeout=self._own_timeout(),
+            own_timeout=self._knobs.own("udp_timeout") if sets_timeout else None,
             emptying=None if self._emptying is None else self._wishes.emptying or BY_VERB,
             logging=self._wishes.logging,
             log_tolerance=self._wishes.log_tolerance or 0.0,
@@ -297,14 +289,14 @@ class Gateway:
 
     @uninterrupted()
     def stop(self) -> None:
-        """Leave nothing of the gateway, and put its knobs back; nothing happens when it was not started.
-
-        All is tried, whatever fails.
-        """
+        """Leave nothing of the gateway and put its knobs back, whatever fails; do nothing where it was not started."""
         failed: list[str] = []
-        tasks = [self._knobs.restore, *map(self._stopper, stopping(self.recipe))] if self._begun else []
+        tasks: list[Callable[[], object]] = [knob.release for knob in self._machine.values()]
+        if self._begun:
+            stop = partial(self._run, "stop", seconds=self._empty_seconds(), how="undo")
+            tasks = [self._knobs.restore, *(partial(stop, piece) for piece in stopping(self.recipe)), *tasks]
         self._begun = False
-        for task in [*tasks, *(knob.release for knob in self._machine.values())]:
+        for task in tasks:
             try:
                 task()
             except NatgaugeError as error:
@@ -320,12 +312,11 @@ class Gateway:
         self._settle()
 
     def _settle(self) -> None:
-        seconds = max([_READY_SECONDS, *(process.ready_seconds for process in self.recipe.process)])
         if self.recipe.process:
             # A process answers no command before it is ready; the kernel can be set at once.
-            self._wait("is not ready", self._is_ready, seconds)
+            self._await_ready()
         self._set_device()
-        self._wait("is not ready", self._is_ready, seconds)
+        self._await_ready()
 
     def _left(self) -> int | None:
         """Return the connections that the emptied gateway still counts, after waiting at most `count_lag` seconds."""
@@ -333,9 +324,6 @@ class Gateway:
         while (left := self.count()) and time.monotonic() < deadline:
             time.sleep(_RETRY_SECONDS)
         return left
-
-    def _works(self, snippet: str) -> bool:
-        return not self._run("check", snippet, how="may fail").status
 
     def _within_memory(self, demand: DeviceDemand) -> DeviceDemand:
         if demand.most_held == demand.least_held:
@@ -371,9 +359,6 @@ class Gateway:
     def _set_device(self) -> None:
         self._knobs.set(self._values, self._wishes.named(), self._found)
 
-    def _stopper(self, piece: str) -> Callable[[], object]:
-        return lambda: self._run("stop", piece, self._empty_seconds(), how="undo")
-
     def _ended(self) -> str:
         """Return how one of the gateway's processes ended, in words; empty while all run."""
         for process in self.recipe.process:
@@ -385,7 +370,8 @@ class Gateway:
                     return ended
         return ""
 
-    def _is_ready(self) -> tuple[bool, str]:
+    def _why_not_ready(self) -> str:
+        """Return what a check says that failed; empty = the gateway is ready."""
         if self._broken:
             raise BrokenError(self._broken)
         if ended := self._ended():
@@ -393,17 +379,15 @@ class Gateway:
         for piece in self.recipe.verbs.pieces("check"):
             result = self._run("check", piece, how="may fail")
             if result.status:
-                return False, _said(result, piece)
-        return True, ""
+                return _said(result, piece)
+        return ""
 
-    def _wait(self, complaint: str, ready: Callable[[], tuple[bool, str]], seconds: float) -> None:
+    def _await_ready(self) -> None:
+        seconds = max([_READY_SECONDS, *(process.ready_seconds for process in self.recipe.process)])
         deadline = time.monotonic() + seconds
-        while True:
-            is_ready, output = ready()
-            if is_ready:
-                return
+        while why := self._why_not_ready():
             if time.monotonic() > deadline:
-                self._break(f"{complaint} within {seconds:g} s: {output}")
+                self._break(f"is not ready within {seconds:g} s: {why}")
             time.sleep(_RETRY_SECONDS)
 
     def _run(

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from natgauge.gateways.recipe_model import Knob
     from natgauge.port_blocks import PortBlocks
 
-#: What is left to the rest of the machine when a table is filled.
-RESERVED_OCTETS: Final = 256 * 1024 * 1024
+#: Octets left to the rest of the machine when a table is filled.
+_RESERVED: Final = 256 * 1024 * 1024
 #: Room in the table beyond the demanded connections, so that stray traffic does not push one of them out.
-SPARE_CONNECTIONS: Final = 1024
+_SPARE_CONNECTIONS: Final = 1024
 #: A time-out is chosen this much longer than needed: senders that catch up and busy machines stretch a trial.
-SPARE_FACTOR: Final = 2
+_SPARE_FACTOR: Final = 2
 SPARE_SECONDS: Final = 30
 
 
@@ -119,12 +119,11 @@ def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, presen
         return wishes.named()
     lasting = max(demand.needed_seconds, demand.longest_seconds)
     entries = _entries(recipe, demand, demand.most_held)
+    barely, with_room = math.ceil(lasting) + 1, math.ceil(_SPARE_FACTOR * lasting) + SPARE_SECONDS
     chosen = {
-        "table_size": demand.most_held + max(SPARE_CONNECTIONS, demand.most_held // 16),
+        "table_size": demand.most_held + max(_SPARE_CONNECTIONS, demand.most_held // 16),
         "hash_size": 1 << (entries - 1).bit_length(),
-        "udp_timeout": math.ceil(SPARE_FACTOR * lasting) + SPARE_SECONDS
-        if not demand.expires
-        else math.ceil(lasting) + 1,
+        "udp_timeout": barely if demand.expires else with_room,
     }
     if demand.fills_table:
         del chosen["table_size"]
@@ -311,7 +310,7 @@ def within_memory(recipe: Playable, demand: DeviceDemand, free: int) -> DeviceDe
     each = entry * _entries(recipe, demand, 1)
     if not recipe.stateful or not each:
         return demand
-    most = max(demand.least_held, (free - RESERVED_OCTETS) // each)
+    most = max(demand.least_held, (free - _RESERVED) // each)
     return replace(demand, held_at_most=most) if most < demand.most_held else demand
 
 
@@ -327,11 +326,11 @@ def octets_needed(recipe: Playable, demand: DeviceDemand, values: Mapping[str, i
 
 def refuse_short_memory(recipe: Playable, demand: DeviceDemand, needed: int, free: int) -> None:
     """Refuse a demand whose table would not fit: the kernel would end processes instead."""
-    if needed and needed + RESERVED_OCTETS > free:
+    if needed and needed + _RESERVED > free:
         of = f" for each of {demand.sharing} gateways" if shares_table(recipe) and demand.sharing > 1 else ""
         raise HostError(
             f"{recipe.name}: a table of {demand.least_held} connections{of} takes {_mib(needed)} MiB in addition to "
-            f"the {_mib(RESERVED_OCTETS)} MiB left to the system, {_mib(free)} MiB are available; use fewer connections"
+            f"the {_mib(_RESERVED)} MiB left to the system, {_mib(free)} MiB are available; use fewer connections"
         )
 
 

@@ -62,11 +62,7 @@ class IpfixLines:
         self._decoder.decode(message, "")
 
     def of(self, at: float, message: bytes) -> Iterator[str]:
-        """Yield a line for each beginning that a message records, and for what cannot be read.
-
-        Args:
-            at: arrival, s since 1970.
-        """
+        """Yield a line for each beginning in a message that arrived `at` s after 1970, and for what cannot be read."""
         stats = self._decoder.stats
         before = {name: stats[name] for name in _LACKING}
         decoded = self._decoder.decode(message, "")
@@ -151,7 +147,7 @@ def _pattern(text: str) -> str:
 
 
 class LoggingWay(RecipeTable):
-    """A way in which a gateway logs its connections; `record` has groups of `natgauge.readings.GROUPS`.
+    """A way in which a gateway logs its connections; `record` has groups of `GROUPS`.
 
     `dropped` prints lines "name number", such as "log_drops 5".
 

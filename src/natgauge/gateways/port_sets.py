@@ -79,9 +79,8 @@ class PortSets(RecipeTable):
                 f"{_MOST_OFFSET}"
             )
         wanted = {"psid_length": length, "psid_offset": offset}
-        return type(self)(
-            **{**self.model_dump(), **{name: value for name, value in wanted.items() if value is not None}}
-        )
+        chosen = {name: value for name, value in wanted.items() if value is not None}
+        return type(self)(**{**self.model_dump(), **chosen})
 
     @property
     def addresses(self) -> ipaddress.IPv4Network:
@@ -157,9 +156,8 @@ class PortSets(RecipeTable):
 
     def of(self, subscriber: int) -> tuple[ipaddress.IPv4Address, int]:
         """Address and PSID of a subscriber, 0 .. `most` - 1."""
-        return self.addresses[
-            self.first_host + subscriber // self.per_address
-        ], self.first + subscriber % self.per_address
+        address, psid = divmod(subscriber, self.per_address)
+        return self.addresses[self.first_host + address], self.first + psid
 
     def psid(self, port: int) -> int | None:
         """The set a port, 0 to 65535, is in; None where its offset bits leave it out of all."""

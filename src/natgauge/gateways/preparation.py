@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands before a recipe is played: what its device must have, the ways that were chosen, and its settings.
 
-Needs are checked before the recipe changes anything. Ways are chosen of removing all connections of a gateway before a
-trial, and of logging its connections. Settings of a device are its knobs, and what RFC 9693 section 6 requires to be
-reported with every result. Knobs of scope "device" are read, set, read back and put back by snippets in the device's
-own place.
+Needs are checked before the recipe changes anything. Ways are those of removing all connections before a trial, and of
+logging them. RFC 9693 section 6 requires a report of the settings with every result. Knobs of scope "device" are read,
+set and put back by snippets in the device's own place.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def _parts(recipe: Playable) -> list[str]:
 
 
 def _texts(part: object) -> Iterator[str]:
-    """Yield every text in parts of a recipe, such as a snippet."""
+
     if isinstance(part, str):
         yield part
     elif isinstance(part, BaseModel):
@@ -182,21 +181,10 @@ class DeviceSettings:
     logging: str | None = None
     log_tolerance: float = 0.0
 
-    @property
-    def connections_per_bucket(self) -> float | None:
-        """Load of the hash table when all connections exist; None when there is no hash table."""
-        buckets = self.knobs.get("hash_size")
-        return self.connections / buckets if buckets else None
-
-    @property
-    def table_filled(self) -> float | None:
-        """Share of the table the connections take, 0 to 1; None when it has no limit."""
-        size = self.knobs.get("table_size")
-        return self.connections / size if size else None
-
     def as_dict(self) -> dict[str, Any]:
         """All of it as JSON can hold it; what the gateway does not have is absent."""
-        ratios = {"connections_per_bucket": self.connections_per_bucket, "table_filled": self.table_filled}
+        # The load of the hash table when all connections exist, and the share of the table that they take, 0 to 1.
+        sizes = {"connections_per_bucket": self.knobs.get("hash_size"), "table_filled": self.knobs.get("table_size")}
         return {
             "gateway": self.gateway,
             "version": list(self.version),
@@ -206,7 +194,7 @@ class DeviceSettings:
             "found": dict(self.found),
             **({} if self.emptying is None else {"emptying": self.emptying}),
             **({} if self.logging is None else {"logging": self.logging, "log_tolerance": self.log_tolerance}),
-            **{name: value for name, value in ratios.items() if value is not None},
+            **{name: self.connections / size for name, size in sizes.items() if size},
         }
 
 
@@ -215,15 +203,11 @@ class DeviceSettings:
 How = Literal["must", "ask", "may fail", "undo"]
 
 
-#: Runs a snippet of a gateway, and breaks the gateway where that fails; see `natgauge.gateways.gateway.Gateway`.
-RunSnippet = Callable[..., CommandResult]
-
-
 class DeviceKnobs:
     """The knobs of one gateway."""
 
-    def __init__(self, recipe: Playable, run: RunSnippet, number: Callable[[str, str], int]) -> None:
-        """Store the arguments; nothing is read yet."""
+    def __init__(self, recipe: Playable, run: Callable[..., CommandResult], number: Callable[[str, str], int]) -> None:
+        """Nothing is read yet; `run` and `number` are those of `natgauge.gateways.gateway.Gateway`."""
         self._run = run
         self._number = number
         self._before: dict[str, int] = {}

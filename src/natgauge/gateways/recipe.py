@@ -199,14 +199,10 @@ class Recipe(RecipeTable):
         return self
 
     @model_validator(mode="after")
-    def _rule_fits(self) -> Self:
+    def _ports_fit(self) -> Self:
+        """Refuse a rule without MAP addresses, and blocks of ports where no inside host can have one."""
         if self.port_sets is not None and self.half:
             self.port_sets.refuse_long_rule()
-        return self
-
-    @model_validator(mode="after")
-    def _blocks_fit(self) -> Self:
-        """Refuse blocks of ports where no inside host can have one, and where subscribers have sets of ports."""
         unlike = {
             "stateful = false": not self.stateful,
             f'source = "{self.source}"': self.source != "translated",
@@ -346,7 +342,7 @@ class Recipe(RecipeTable):
         """Whether the gateway works in processes of its own, as far as its recipe says so.
 
         It has a process that handles frames, or a knob that pins one. Others are found on the machine
-        (`labs/common/frame_processes.py`). What writes a log handles none, and is no process of the recipe.
+        (`labs/common/device.py`). What writes a log handles none, and is no process of the recipe.
         """
         return any(
             any(process.handles_frames for process in played.process)
@@ -413,10 +409,7 @@ class _Entry(RecipeTable):
 
 
 def digest(recipe: Recipe) -> str:
-    """Return the SHA-256 of the complete recipe, as hexadecimal; the location does not matter.
-
-    It covers the fragments, and the files that the recipe names.
-    """
+    """Return the SHA-256 of the recipe with its fragments and the files that it names, wherever they are; in hex."""
     files = "".join(f"\n{name} {each}" for name, each in _files(recipe).items())
     return hashlib.sha256((recipe.model_dump_json(exclude=_ORIGINS) + files).encode()).hexdigest()
 

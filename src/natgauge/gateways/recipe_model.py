@@ -28,8 +28,7 @@ VERBS: Final = (
     "check", "version", "start", "empty", "count", "count_established", "count_unexpired", "lingering", "faults",
     "outside_mtu", "stop",
 )  # fmt: skip
-#: Verbs whose pieces run in the reverse order: what was made last is removed first.
-REVERSED: Final = ("stop",)
+
 
 #: Emptying by the verb `empty`, and by stopping and starting the gateway: ways that every stateful gateway has.
 BY_VERB: Final = "default"
@@ -308,7 +307,8 @@ class Verbs(RecipeTable):
     def pieces(self, verb: str) -> Pieces:
         """The snippets of a verb in the order they run; empty when the gateway has no such verb."""
         pieces: Pieces = getattr(self, verb)
-        return pieces[::-1] if verb in REVERSED else pieces
+        # What was made last is removed first.
+        return pieces[::-1] if verb == "stop" else pieces
 
 
 #: Lines of its log that are brought home when it has ended.
@@ -324,6 +324,10 @@ _FILES: Final = ("pid", "end", "most", "logging", "log", "log.1", "log.2")
 #: Of a core dump, KiB at most, and the share of the room that the private directory has when the process starts.
 _CORE_KIB: Final = 256 * 1024
 _CORE_PART: Final = 4
+#: Signals that dump core unless something is done about them (signal(7)).
+_DUMPING: Final = frozenset(
+    {"SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV", "SIGXCPU", "SIGSYS"}
+)
 
 
 class Process(RecipeTable):
@@ -392,10 +396,7 @@ if [ "${{group:-0}}" -gt 1 ]; then kill -s KILL -- "-$group" 2> /dev/null || tru
 
     @property
     def _log(self) -> str:
-        """Shell text that stores the end of its input in the log, however long the input is.
-
-        A log that cannot be written does not stop the process.
-        """
+        """Shell text that stores the end of its input in the log; one that cannot be written stops no process."""
         log = f"{self.name}.log"
         return f"""
 while dd bs=4096 count={_PART_OCTETS // 4096} of={log} 2> /dev/null || {{ cat > /dev/null; false; }}; do
@@ -411,10 +412,7 @@ rm -f {self.name}.logging
 
     @property
     def _logged(self) -> str:
-        """Shell text that waits until the log has all that an ended process printed.
-
-        A process that it left behind may print for longer.
-        """
+        """Shell text that waits until the log has all of an ended process; what it left behind may go on printing."""
         return f"""
 tries=10
 while [ -e {self.name}.logging ] && [ "$tries" -gt 0 ]; do tries=$((tries - 1)); sleep 0.1; done
@@ -496,9 +494,3 @@ def _how(status: str, core: str, *, cut: bool) -> str:
         return f"was ended by {name} (core dump: {core}{lacking})"
     where = "core dump handed to " + core[1:].strip() if core.startswith("|") else f"no core dump found; pattern {core}"
     return f"was ended by {name} ({where})"
-
-
-#: Signals that dump core unless something is done about them (signal(7)).
-_DUMPING: Final = frozenset(
-    {"SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSEGV", "SIGXCPU", "SIGSYS"}
-)

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an nftables rule set of a router says: the names in it, the networks, and the ports that it lets through.
 
-Networks: IPv4 networks that rules name, those of the test traffic, and those that are somewhere else. Names: what a
-recipe puts in their place in a lab, and what no lab has.
-
-Ports: those to which the forward chains let new connections go, as `nft --json` prints it. Each rule is asked about one
-packet, from the inside to the outside of a lab. What is asked of it may not be known (its mark, the time of the day):
-then both answers are followed, and the verdict on the packet is what all of them agree on. The networks that rules name
-as sources are found in the same rules.
+Names and networks are found in the text of the rules, with what a recipe puts in their place in a lab. Ports, and the
+networks that rules name as sources, are found in what `nft --json` prints. There each rule is asked about one packet,
+from the inside to the outside of a lab. What is asked of it may not be known (its mark, the time of the day): then both
+answers are followed, and the verdict on the packet is what all of them agree on.
 """
 
 from __future__ import annotations
@@ -97,8 +94,6 @@ _GIVEN: Final = re.compile(
 _NAMED: Final = re.compile(
     r"\b(?:define\s+(\w+)\s*=\s*(?:\{[^}]*\}|[^\s;]+)|(?:set|map)\s+(\w+)\s*\{(?:[^{}]|\{[^{}]*\})*\})"
 )
-#: Interfaces that each lab has by these names.
-_EVERYWHERE: Final = frozenset({"lo"})
 
 
 def edit(own: str, variable: str) -> str:
@@ -153,7 +148,7 @@ def unmatched(recipe: Recipe) -> list[str]:
 
 def other_interfaces(code: str, names: Mapping[str, str]) -> list[str]:
     """Return the interfaces in rules that no lab has; `names` have those of the lab in their place."""
-    return [name for name in interfaces(code) if name not in {*names, *_EVERYWHERE}]
+    return [name for name in interfaces(code) if name not in names and name != "lo"]
 
 
 def other_networks(code: str, names: Mapping[str, str]) -> dict[str, tuple[IPv4Network, ...]]:
@@ -218,6 +213,11 @@ _ORDERS: Final[Mapping[str, Callable[[int, int], bool]]] = {
 #: What lets a packet go on, or translates it.
 _LETTING: Final = frozenset({"accept", "jump", "goto", "masquerade", "snat"})
 _SOURCE: Final[Any] = {"payload": {"protocol": "ip", "field": "saddr"}}
+#: Family, table and name of a chain or a set; first and last port of ranges; sources as rules name them, each with one
+#: of its hosts.
+_Name = tuple[str, str, str]
+_Ranges = tuple[tuple[int, int], ...]
+_Sources = Iterable[tuple[str, IPv4Address]]
 #: Value of what a packet does not have, so that no rule that asks about it matches.
 _OTHER: Final = object()
 
@@ -232,7 +232,7 @@ class AcceptedPorts:
         elsewhere: networks and hosts that rules accept or translate as sources, and that no lab has.
     """
 
-    ports: Mapping[Protocol, tuple[tuple[int, int], ...]]
+    ports: Mapping[Protocol, _Ranges]
     refused: frozenset[Protocol]
     unknown: frozenset[Protocol]
     sources: Mapping[Protocol, tuple[str, ...]] = field(default_factory=dict)
@@ -242,7 +242,7 @@ class AcceptedPorts:
 def accepted_ports(ruleset: str, inside: str, outside: str) -> AcceptedPorts:
     """Return what rules accept that `nft --json list ruleset` has printed, from one of its interfaces to another."""
     rules = _Rules.read(ruleset)
-    ports: dict[Protocol, tuple[tuple[int, int], ...]] = {}
+    ports: dict[Protocol, _Ranges] = {}
     refused, unknown = set[Protocol](), set[Protocol]()
     sources: dict[Protocol, tuple[str, ...]] = {}
     for protocol in _PROTOCOLS:
@@ -293,7 +293,7 @@ def _is_elsewhere(named: str) -> bool:
     return not (IPv4Address(first) <= host <= IPv4Address(last) if last else host in IPv4Network(first))
 
 
-def _joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def _joined(ranges: Iterable[tuple[int, int]]) -> _Ranges:
     joined: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if joined and joined[-1][1] + 1 == first:
@@ -348,19 +348,18 @@ class _Packet:
 class _Rules:
     """Chains with their rules, base chains that filter or translate, and sets, each by family, table and name."""
 
-    chains: Mapping[tuple[str, str, str], Sequence[Sequence[Any]]]
-    base: Sequence[tuple[tuple[str, str, str], Verdict]]
-    sets: Mapping[tuple[str, str, str], Sequence[Any]]
+    chains: Mapping[_Name, Sequence[Sequence[Any]]]
+    base: Sequence[tuple[_Name, Verdict]]
+    sets: Mapping[_Name, Sequence[Any]]
     ports: frozenset[int]
-    translating: Sequence[tuple[str, str, str]] = ()
+    translating: Sequence[_Name] = ()
 
     @classmethod
     def read(cls, ruleset: str) -> _Rules:
-        """Read the JSON of nft."""
-        chains: dict[tuple[str, str, str], list[Sequence[Any]]] = {}
-        base: list[tuple[int, tuple[str, str, str], Verdict]] = []
-        sets: dict[tuple[str, str, str], Sequence[Any]] = {}
-        translating: list[tuple[str, str, str]] = []
+        chains: dict[_Name, list[Sequence[Any]]] = {}
+        base: list[tuple[int, _Name, Verdict]] = []
+        sets: dict[_Name, Sequence[Any]] = {}
+        translating: list[_Name] = []
         for entry in json.loads(ruleset)["nftables"]:
             ((kind, what),) = entry.items()
             if what.get("family") not in _FAMILIES:
@@ -380,16 +379,16 @@ class _Rules:
         return cls(chains, [(name, policy) for _, name, policy in sorted(base)], sets, ports, translating)
 
     @property
-    def forward(self) -> list[tuple[str, str, str]]:
-        """The base chains of the hook `forward`."""
+    def forward(self) -> list[_Name]:
+
         return [name for name, _ in self.base]
 
-    def sources(self, chains: Iterable[tuple[str, str, str]], inside: str, outside: str) -> dict[str, IPv4Address]:
+    def sources(self, chains: Iterable[_Name], inside: str, outside: str) -> dict[str, IPv4Address]:
         """Return networks, ranges and hosts that are accepted or translated as sources, each with one of its hosts."""
         packet = _Packet("udp", 1, inside, outside)
         return {named: host for name in chains for named, host in self._sources(packet, name, 0)}
 
-    def _sources(self, packet: _Packet, name: tuple[str, str, str], depth: int) -> Iterator[tuple[str, IPv4Address]]:
+    def _sources(self, packet: _Packet, name: _Name, depth: int) -> _Sources:
         table = name[:2]
         for rule in self.chains.get(name, ()) if depth <= _DEEPEST else ():
             named: list[tuple[str, IPv4Address]] = []
@@ -408,7 +407,7 @@ class _Rules:
 
     def _ends(
         self, packet: _Packet, what: Mapping[str, Any], table: tuple[str, str]
-    ) -> Iterator[tuple[list[tuple[str, IPv4Address]], Mapping[str, Any]]]:
+    ) -> Iterator[tuple[_Sources, Mapping[str, Any]]]:
         """Yield the verdicts of a map, each with the sources that it is for."""
         is_source, of_interfaces = what["key"] == _SOURCE, _is_interface(what["key"])
         for key, verdict in self._elements(what["data"], table):
@@ -416,13 +415,8 @@ class _Rules:
                 yield _hosts([key]) if is_source else [], verdict
 
     def _let(
-        self,
-        packet: _Packet,
-        named: Iterable[tuple[str, IPv4Address]],
-        verdict: Mapping[str, Any],
-        table: tuple[str, str],
-        depth: int,
-    ) -> Iterator[tuple[str, IPv4Address]]:
+        self, packet: _Packet, named: _Sources, verdict: Mapping[str, Any], table: tuple[str, str], depth: int
+    ) -> _Sources:
         """Yield the sources of a rule that lets them, and those of the chain that it jumps to."""
         ((kind, what),) = verdict.items()
         if kind in _LETTING:
@@ -446,18 +440,16 @@ class _Rules:
             every |= own
         return "accept" if every == {"accept"} else None
 
-    def _chain(self, packet: _Packet, name: tuple[str, str, str], depth: int) -> set[Verdict]:
-        """The verdicts that a chain may have on a packet."""
-        found, is_left = set[Verdict](), True
+    def _chain(self, packet: _Packet, name: _Name, depth: int) -> set[Verdict]:
+        """The verdicts that a chain may have on a packet; "next" = none of its rules has one."""
         if depth > _DEEPEST or name not in self.chains:
             return {"accept", "drop"}
+        found: set[Verdict] = {"next"}
         for rule in self.chains[name]:
-            own = self._rule(packet, rule, name[:2], depth)
-            found |= own - {"next"}
-            if is_left := "next" in own:
-                continue
-            break
-        return found | ({"next"} if is_left else set())
+            found = found - {"next"} | self._rule(packet, rule, name[:2], depth)
+            if "next" not in found:
+                break
+        return found
 
     def _rule(self, packet: _Packet, rule: Sequence[Any], table: tuple[str, str], depth: int) -> set[Verdict]:
         """The verdicts that a rule may have; "next" = it has none, or does not match."""
@@ -569,7 +561,7 @@ def _has(right: Any, address: IPv4Address) -> bool | None:
 
 
 def _is_interface(left: Any) -> bool:
-    """Whether a rule asks about an interface."""
+
     return isinstance(left, dict) and left.get("meta", {}).get("key") in ("iif", "iifname", "oif", "oifname")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -57,11 +58,7 @@ _ALWAYS: Final = frozenset({"util-linux", "coreutils"})
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The last run of a gateway's lab test by natgauge's authors at one place.
-
-    Attributes:
-        distribution: distribution of the gateway's machine; empty = not recorded.
-    """
+    """The last run of a gateway's lab test by natgauge's authors at one place; empty distribution = not recorded."""
 
     date: str
     place: Place
@@ -91,21 +88,14 @@ def has_module(module: str, root: Path = Path("/")) -> bool:
     if (root / "sys/module" / module).exists():
         return True
     folder = root / "lib/modules" / os.uname().release
-    return any(
-        _module_of(line) == module for name in ("modules.dep", "modules.builtin") for line in _lines_of(folder / name)
-    )
-
-
-def _module_of(line: str) -> str:
-    """Return the module of a line "kernel/net/netfilter/nf_flow_table.ko.xz: ..."."""
-    return line.partition(":")[0].rpartition("/")[2].partition(".")[0].strip().replace("-", "_")
-
-
-def _lines_of(file: Path) -> list[str]:
-    try:
-        return file.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []
+    for name in ("modules.dep", "modules.builtin"):
+        with suppress(OSError):
+            # Lines such as "kernel/net/netfilter/nf_flow_table.ko.xz: ...".
+            for line in (folder / name).read_text(encoding="utf-8").splitlines():
+                file = line.partition(":")[0].rpartition("/")[2]
+                if file.partition(".")[0].strip().replace("-", "_") == module:
+                    return True
+    return False
 
 
 def places(recipe: Recipe, has: Callable[[str], bool] = has_module) -> tuple[Place, ...]:

@@ -177,10 +177,7 @@ class ControlGroups:
         return min((limit for limit, _ in self._memory()), default=None)
 
     def memory_left(self) -> int | None:
-        """Octets that this process may still take by its memory limits; None = there is no limit.
-
-        File contents that the kernel can drop are no use of memory.
-        """
+        """Octets that this process may still take by its limits, with what the kernel can drop; None = no limit."""
         return min((max(limit - used, 0) for limit, used in self._memory()), default=None)
 
     def most_processes(self) -> int | None:
@@ -271,10 +268,10 @@ LEAST_KERNEL: Final = (6, 6)
 #: Every kernel has this folder in its /sys.
 _SYS: Final = Path("/sys/devices")
 #: Open files of a process that has a lab and an engine, and that of the largest ones.
-LEAST_FILES: Final = 64
+_LEAST_FILES: Final = 64
 _MANY_FILES: Final = 4096
 #: Threads that natgauge has at the same time as its main thread, with the first ones of the engine.
-LEAST_THREADS: Final = 6
+_LEAST_THREADS: Final = 6
 
 
 def refuse_lacking() -> None:
@@ -286,16 +283,16 @@ def refuse_lacking() -> None:
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
         soft = most
-    if soft != resource.RLIM_INFINITY and soft < LEAST_FILES:
+    if soft != resource.RLIM_INFINITY and soft < _LEAST_FILES:
         raise HostError(
-            f"open files: this process may have {soft} at once, and {LEAST_FILES} are needed; raise the limit: "
+            f"open files: this process may have {soft} at once, and {_LEAST_FILES} are needed; raise the limit: "
             "ulimit -n 1024 (docker, podman: --ulimit nofile=20000:20000)"
         )
     soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NPROC, (hard, hard))
-    if not can_start_threads(LEAST_THREADS):
+    if not can_start_threads(_LEAST_THREADS):
         raise HostError(
-            f"processes: this process may not have {LEAST_THREADS} more threads; raise the limit: ulimit -u "
+            f"processes: this process may not have {_LEAST_THREADS} more threads; raise the limit: ulimit -u "
             "(docker, podman: --ulimit nproc=1000:1000), or pids.max of the control group (--pids-limit)"
         )

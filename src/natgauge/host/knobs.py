@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from socket import if_nameindex
@@ -111,10 +112,7 @@ class TunedMachine:
             raise HostError(f"{path}: cannot be set to {value} ({error.strerror})") from error
 
     def port_values(self, port: str, part: network_ports.Part) -> Mapping[str, str]:
-        """Return the values of a part of a port's settings, by name; empty where the driver has nothing of it.
-
-        HostError if they cannot be read.
-        """
+        """Return the values of a part of a port's settings by name, or nothing; HostError if it cannot be read."""
         return network_ports.read(port, part) or {}
 
     def set_port(self, port: str, part: network_ports.Part, values: Mapping[str, str]) -> None:
@@ -265,16 +263,12 @@ def _interrupts(machine: TunedMachine, port: str) -> Sequence[int]:
 
 def _balanced(machine: TunedMachine) -> str:
     """Return a remark where a running program moves interrupts by itself; empty otherwise."""
-    names = (_name_of(path) for path in machine.path("/proc").glob("[0-9]*"))
-    return "irqbalance runs and will move it again; run: systemctl stop irqbalance" if "irqbalance" in names else ""
-
-
-def _name_of(process: Path) -> str:
-    """Name of a process; empty where it has ended since the folder was listed."""
-    try:
-        return process_files.name_of(process)
-    except OSError:
-        return ""
+    for process in machine.path("/proc").glob("[0-9]*"):
+        # It may have ended since the folder was listed.
+        with suppress(OSError):
+            if process_files.name_of(process) == "irqbalance":
+                return "irqbalance runs and will move it again; run: systemctl stop irqbalance"
+    return ""
 
 
 #: Fields of a frame that choose its queue: addresses and ports of both ends, in the letters of ethtool.
@@ -327,7 +321,12 @@ def _in_words(values: Mapping[str, object]) -> str:
 
 
 class _SplitKnob(PortKnob):
-    """A part whose values are settings of their own; the key has the port and the value's name."""
+    """A part whose values are settings of their own; the key has the port and the value's name, one of `names`."""
+
+    names: Iterable[str]
+
+    def keys(self, port: str) -> Sequence[str]:
+        return [f"{port} {name}" for name in self.names]
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         port, name = key.split()
@@ -374,13 +373,10 @@ class FlowHash(_SplitKnob):
 
     name = "rss"
     part = "hash"
+    names = FLOWS
     why = "frames of two addresses and many ports all fall into one queue unless ports are hashed, too"
     source = "Linux: networking/scaling; pseudorandom ports, RFC 4814 section 4"
     absent = "its driver does not report what it hashes"
-
-    def keys(self, port: str) -> Sequence[str]:
-        """Return a key for each version of IP."""
-        return [f"{port} {flow}" for flow in FLOWS]
 
     def better(self, _machine: TunedMachine, _key: str, value: str) -> str:
         """Return the fields for measurements: addresses and ports."""
@@ -441,16 +437,13 @@ class Offloads(_SplitKnob):
 
     name = "offloads"
     part = "offloads"
+    names = OFFLOADS
     why = (
         "a port that removes VLAN tags, drops frames of other VLANs or joins frames hands the tester other frames than "
         "came over the link"
     )
     source = "Linux: networking/segmentation-offloads; XDP programs see frames after these offloads"
     absent = "its driver has no such offload"
-
-    def keys(self, port: str) -> Sequence[str]:
-        """Return a key for each offload."""
-        return [f"{port} {name}" for name in OFFLOADS]
 
     def better(self, machine: TunedMachine, key: str, value: str) -> str:
         """Off, unless the driver fixes it."""

@@ -24,7 +24,7 @@ from natgauge.inputs.measuring_types import format_cores, parse_cores
 from natgauge.version import exact_version
 
 #: Seconds of observation to find the least busy core: 20 ticks of /proc/stat.
-IDLE_WATCH_SECONDS: Final = 0.2
+_IDLE_WATCH_SECONDS: Final = 0.2
 #: Least share of the highest speed that a core of the fastest kind has: equal cores may have different turbo speeds.
 _ALIKE: Final = 0.9
 
@@ -86,7 +86,7 @@ def _way_to(cpu: int) -> str:
     return f", or start natgauge with taskset -c {every}, because isolcpus= isolates it" if cpu in isolated else ""
 
 
-def idlest_core(cpus: Sequence[int], seconds: float = IDLE_WATCH_SECONDS) -> int:
+def idlest_core(cpus: Sequence[int], seconds: float = _IDLE_WATCH_SECONDS) -> int:
     """Return the core of the fastest kind that idles most during `seconds`; the first of equals."""
     before = _idle_ticks()
     time.sleep(seconds)

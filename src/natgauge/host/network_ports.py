@@ -62,8 +62,7 @@ def uplink_names() -> frozenset[str]:
             found = uplinks(routes)
             return frozenset(str(link.get_attr("IFLA_IFNAME")) for link in routes.get_links() if link["index"] in found)
     except (NetlinkError, OSError) as error:
-        reason = os.strerror(error.code) if isinstance(error, NetlinkError) else error.strerror
-        raise HostError(f"default routes: cannot be read ({reason})") from error
+        raise HostError(f"default routes: cannot be read ({_reason(error)})") from error
 
 
 #: Parts of the settings of a port; each has values by name, such as "rx-usecs": "50".
@@ -116,11 +115,7 @@ def _message(*attributes: tuple[str, str]) -> type[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A part of the settings that netlink knows.
-
-    Attributes:
-        get: number of the message that asks; that of the message that sets is the next one.
-    """
+    """A part of the settings that netlink knows: numbered `get` is the message that asks, the next one sets."""
 
     get: int
     message: type[Any]
@@ -212,13 +207,19 @@ def ask(port: str, request: Any) -> None:
 
 
 def _exchange(port: str, asked: _Asked, command: int, attributes: list[tuple[str, int]] | None = None) -> Any:
-    message = asked.message()
+    header = ("HEADER", {"attrs": [("ETHTOOL_A_HEADER_DEV_NAME", port)]})
+    flags = NLM_F_REQUEST if attributes is None else NLM_F_REQUEST | NLM_F_ACK
+    return request("ethtool", asked.message, command, [header, *(attributes or ())], flags)
+
+
+def request(family: str, kind: type[Any], command: int, attributes: list[Any], flags: int = NLM_F_REQUEST) -> Any:
+    """Return the first answer of a family of generic netlink to a message of this kind; None = there is none."""
+    message = kind()
     message["cmd"] = command
     message["version"] = 1
-    message["attrs"] = [("HEADER", {"attrs": [("ETHTOOL_A_HEADER_DEV_NAME", port)]}), *(attributes or ())]
-    flags = NLM_F_REQUEST if attributes is None else NLM_F_REQUEST | NLM_F_ACK
+    message["attrs"] = attributes
     with GenericNetlinkSocket() as netlink:
-        netlink.bind("ethtool", asked.message)
+        netlink.bind(family, kind)
         return next(iter(netlink.nlm_request(message, msg_type=netlink.prid, msg_flags=flags)), None)
 
 

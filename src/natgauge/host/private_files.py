@@ -49,12 +49,12 @@ def private(folder: Path) -> Path:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.ELOOP):
-            raise no_folder(folder) from error
+            raise _no_folder(folder) from error
         raise unwritable(folder, error) from error
     try:
         found = os.fstat(handle)
         if found.st_uid not in (0, os.geteuid()):
-            raise of_other(folder, found.st_uid)
+            raise _of_other(folder, found.st_uid)
         if stat.S_IMODE(found.st_mode) & 0o077:
             os.fchmod(handle, FOLDER_MODE)
     except OSError as error:
@@ -79,34 +79,32 @@ def unwritable(path: Path, error: OSError) -> HostError:
             mend="mount -o remount,rw /run",
         )
     if error.errno in _MISPLACED:
-        return misplaced(path)
+        return _misplaced(path)
     return HostError(f"{path}: cannot be written ({error.strerror}); run natgauge as root")
 
 
 def unreadable(path: Path, error: OSError) -> HostError:
     """Return the error of a file below /run that cannot be read, with the remedy."""
     if error.errno in _MISPLACED:
-        return misplaced(path)
+        return _misplaced(path)
     return HostError(f"{path}: cannot be read ({error.strerror}); run natgauge as root")
 
 
-def no_folder(folder: Path) -> HostError:
-    """Return the error of what is in the place of a folder."""
+def _no_folder(folder: Path) -> HostError:
     return HostError(f"{folder}: is no folder, natgauge keeps its locks there; delete it", mend=f"rm {folder}")
 
 
-def of_other(folder: Path, owner: int) -> HostError:
-    """Return the error of a folder whose owner is neither root nor this user."""
+def _of_other(folder: Path, owner: int) -> HostError:
     return HostError(
         f"{folder}: belongs to user {owner}, who could hold natgauge's locks there; delete it", mend=f"rm -r {folder}"
     )
 
 
-def misplaced(path: Path) -> HostError:
+def _misplaced(path: Path) -> HostError:
     """Return the error of a file that cannot be opened, because something else is in its place, or in a folder's."""
     for folder in reversed(path.parents):
         if not folder.is_dir():
-            return no_folder(folder)
+            return _no_folder(folder)
     return HostError(f"{path}: is no regular file, natgauge keeps a file there; delete it", mend=f"rm -r {path}")
 
 
@@ -131,9 +129,9 @@ def refusal(folder: Path) -> HostError | None:
     except OSError:
         return HiddenLabsError(f"{folder}: cannot be seen; run as root to list labs")
     if not stat.S_ISDIR(found.st_mode):
-        return no_folder(folder)
+        return _no_folder(folder)
     if os.access(folder, os.R_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
-        return None if found.st_uid in (0, os.geteuid()) else of_other(folder, found.st_uid)
+        return None if found.st_uid in (0, os.geteuid()) else _of_other(folder, found.st_uid)
     owner = "root" if found.st_uid == 0 else f"user {found.st_uid}"
     return HiddenLabsError(f"labs of {owner} are private: run as {owner} to list them")
 
@@ -172,11 +170,7 @@ class UndoJournal:
         mend: str = "",
         head: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
-        """Nothing is read yet.
-
-        Args:
-            mend: a shell command that does so; empty = there is none.
-        """
+        """Nothing is read yet. `mend`: a shell command that does what `remedy` says; empty = there is none."""
         self.path = path
         self.items: list[Item] = []
         self._content = content
@@ -194,7 +188,7 @@ class UndoJournal:
             if isinstance(error.__cause__, PermissionError):
                 raise error.__cause__ from None
             if isinstance(error.__cause__, NotADirectoryError):
-                raise misplaced(self.path) from error
+                raise _misplaced(self.path) from error
             raise HostError(str(error), mend=self._mend) from error
         try:
             version = _Head.model_validate_json(octets).version

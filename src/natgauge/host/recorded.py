@@ -35,11 +35,10 @@ _FILES: Final = (
     "/sys/devices/system/cpu/online /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor "
     "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_available_governors"
 )
-_COALESCING: Final = Coalescing()
 _OF_A_PORT: Final[Mapping[str, TuningKnob]] = {
     "queues": Queues(),
     "flow_hash": FlowHash(),
-    "coalescing": _COALESCING,
+    "coalescing": Coalescing(),
     "irq_affinity": IrqAffinity(),
 }
 
@@ -83,8 +82,6 @@ def changes(text: str, interfaces: Sequence[str]) -> Iterator[tuple[str, str, st
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot(TunedMachine):
-    """The settings of a machine at one time."""
-
     sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def text(self, path: str) -> str | None:
@@ -144,7 +141,7 @@ def settings_of(port: str, machine: TunedMachine | None = None) -> Mapping[str, 
 def _value(knob: TuningKnob, machine: TunedMachine, port: str) -> str | None:
     try:
         values = [setting.value for setting in knob.find(machine, [port]) if setting.value is not None]
-        wait = _COALESCING.wait(machine, port) if knob is _COALESCING else None
+        wait = knob.wait(machine, port) if isinstance(knob, Coalescing) else None
     except HostError:
         return None
     return ", ".join([*values, *([f"rx-usecs {wait}"] if wait is not None else [])]) or None

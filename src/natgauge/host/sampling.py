@@ -18,7 +18,7 @@ from natgauge.errors import HostError, in_a_line
 
 PROGRAM: Final = "perf"
 #: Samples per second. A prime number, so that the samples do not coincide with periodic events, e.g. 1000 per second.
-FREQUENCY: Final = 4999
+_FREQUENCY: Final = 4999
 #: What perf runs: it ends with its input, which the kernel closes however natgauge ends, and perf ends with it.
 _WORKLOAD: Final = "cat"
 _READY_SECONDS: Final = 5.0
@@ -51,7 +51,7 @@ class Sampling:
             folder = Path(made.enter_context(tempfile.TemporaryDirectory(prefix="natgauge-perf-")))
             self._samples, output = folder / "samples", folder / "said"
             # Every machine has the clock's event, also virtual machines without counters.
-            options = ["-q", "-e", "cpu-clock", "-F", str(FREQUENCY), "-g", "-k", "CLOCK_MONOTONIC"]
+            options = ["-q", "-e", "cpu-clock", "-F", str(_FREQUENCY), "-g", "-k", "CLOCK_MONOTONIC"]
             options += ["-C", str(self._cpu)]
             with output.open("wb") as words:
                 self._process = subprocess.Popen(

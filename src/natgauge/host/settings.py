@@ -31,7 +31,7 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,11 +118,7 @@ class Announcement:
     """An announcement of this process; it ends with `close`, or with the process."""
 
     def __init__(self, path: Path | None, kind: Kind, *, group: str = "", first: str = "", value: str = "") -> None:
-        """Announce.
-
-        Args:
-            path: file of the setting; None = the turn.
-        """
+        """`path`: file of the setting; None = the turn."""
         if max(len(first), len(value)) > _LONGEST_VALUE:
             first = value = ""
         setting = "" if path is None else _digest(str(path))
@@ -168,7 +164,7 @@ def is_own(announced: Announced) -> bool:
     return announced.token in _own
 
 
-def ends_never(rival: Announced, waiting: Announcement) -> bool:
+def _ends_never(rival: Announced, waiting: Announcement) -> bool:
     """Whether a process may wait for a rival for ever: both hold what the other one waits for.
 
     Of two such processes it is true for one only; the other one goes on as soon as the first one has given up.
@@ -441,7 +437,10 @@ class LocalSetting(MachineSetting):
     def available(self) -> bool:
         """Whether this kernel has the setting; a missing kernel module is loaded first."""
         if not self._exists() and self.module:
-            _load_module(self.module)
+            # Without success where the kernel has no such module or modprobe is missing.
+            with suppress(OSError, subprocess.TimeoutExpired):
+                command = ["modprobe", self.module]
+                subprocess.run(command, capture_output=True, timeout=_MODPROBE_SECONDS, check=False)
         return self._exists()
 
     def values(self) -> dict[Path, int]:
@@ -456,7 +455,12 @@ class LocalSetting(MachineSetting):
 
     def settle(self) -> None:
         """Wait until no other natgauge has lowered it."""
-        self._wait_for(lambda: self._rival(("lowered",)), "has lowered it")
+
+        def rival() -> Announced | None:
+            every = (each for path in self.paths for each in others(path, ("lowered",)))
+            return next((each for each in every if not is_own(each)), None)
+
+        self._wait_for(rival, "has lowered it")
 
     def rely(self) -> None:
         """See that no other natgauge lowers it from now on; wait for one that has."""
@@ -525,18 +529,14 @@ class LocalSetting(MachineSetting):
 
         return self._wait_for(tried, who)
 
-    def _rival(self, opposed: tuple[Kind, ...]) -> Announced | None:
-        """Return an announcement of another process."""
-        every = (each for path in self.paths for each in others(path, opposed))
-        return next((each for each in every if not is_own(each)), None)
-
     def _wait_for(self, rival_now: Callable[[], Announced | None], who: str) -> bool:
         """Wait until no other process is in the way; return whether there was one."""
         if (rival := rival_now()) is None:
             return False
-        text = f"{self.name}: another natgauge on this machine {who} ({_who(rival)})"
+        text = f"{self.name}: another natgauge on this machine {who}"
         if is_own(rival):
-            raise HostError(f"{text}; wait until it has ended")
+            raise HostError(f"{text} (another gateway of this one); wait until it has ended")
+        text = f"{text} ({': '.join(filter(None, (rival.who, rival.command)))})"
         until = time.monotonic() + PATIENCE_SECONDS
         tell, go_on, told = _waits.get() or (_nothing, _nothing, set[str]())
         first = f"{text}; waiting until it has ended, for at most {PATIENCE_SECONDS / 60:g} min"
@@ -546,22 +546,10 @@ class LocalSetting(MachineSetting):
             waiting = [waits.enter_context(closing(Announcement(path, "waits"))) for path in self.paths]
             while rival is not None:
                 go_on()
-                mutual = ends_never(rival, waiting[0])
+                mutual = _ends_never(rival, waiting[0])
                 if mutual or time.monotonic() > until:
                     why = "waits for this one, too" if mutual else "has not ended in time"
                     raise OccupiedError(f"{text}, and {why}; begin again when it has ended")
                 time.sleep(_LOOK_SECONDS)
                 rival = rival_now()
         return True
-
-
-def _who(rival: Announced) -> str:
-    return "another gateway of this one" if is_own(rival) else ": ".join(filter(None, (rival.who, rival.command)))
-
-
-def _load_module(name: str) -> None:
-    """Load a kernel module; without success when the kernel has none or modprobe is missing."""
-    try:
-        subprocess.run(["modprobe", name], capture_output=True, timeout=_MODPROBE_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return

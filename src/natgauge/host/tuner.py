@@ -151,11 +151,7 @@ class TuningStep:
 
 
 def check(ports: Sequence[str] | None = None, *, machine: TunedMachine | None = None) -> list[CheckedSetting]:
-    """Look at every setting; nothing is changed.
-
-    Args:
-        ports: to look at; None = all that have a card.
-    """
+    """Look at every setting, of these ports or, for None, of all that have a card; nothing is changed."""
     place = machine or TunedMachine()
     chosen = cards(place) if ports is None else _existing(place, ports)
     needed = place.uplinks() if chosen else frozenset[str]()
@@ -188,11 +184,7 @@ def _checked(
 
 
 def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path: Path = STATE) -> list[TuningStep]:
-    """Set recommended values; a file records the present values first.
-
-    Args:
-        ports: ports whose settings are changed, too; empty = only settings of the whole machine.
-    """
+    """Set recommended values, of the whole machine and of these ports; a file records the present values first."""
     place = machine or TunedMachine()
     chosen = _existing(place, ports)
     needed = place.uplinks() if chosen else frozenset[str]()

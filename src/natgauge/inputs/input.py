@@ -150,7 +150,7 @@ def plain_number(number: float) -> str:
     return str(int(Decimal(repr(number)))) if float(number).is_integer() else repr(number)
 
 
-def meant_number(text: str, *, seconds: bool = False, whole: bool = False) -> str:
+def _meant_number(text: str, *, seconds: bool = False, whole: bool = False) -> str:
     """Return "; write NUMBER" for a number with a unit or with separators; empty where none was meant.
 
     Of a time in seconds "m" means minutes, and not millions; `whole`: only whole numbers will do.
@@ -269,7 +269,7 @@ class Number(InputType):
         raise self._refused(name, value)
 
     def _refused(self, name: str, value: object) -> UsageError:
-        form = meant_number(value, seconds=self.seconds, whole=self.whole) if isinstance(value, str) else ""
+        form = _meant_number(value, seconds=self.seconds, whole=self.whole) if isinstance(value, str) else ""
         return UsageError(of_value(name, f"{shown(value)} is not a {'whole ' * self.whole}number{form or self._form}"))
 
     @property

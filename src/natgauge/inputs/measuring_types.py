@@ -44,11 +44,7 @@ class CoreList(InputType):
 
 
 def parse_cores(text: str, spoken_name: str = "cores") -> tuple[int, ...]:
-    """Read a list of cores as the kernel writes it: "0", "0,2", "0-3,8".
-
-    Returns:
-        The cores, ascending.
-    """
+    """Return the cores, ascending, of a list as the kernel writes it: "0", "0,2", "0-3,8"."""
     cores: list[int] = []
     where = f'{spoken_name} "{text}"'.lstrip()
     for part in text.strip().split(","):
@@ -225,8 +221,8 @@ class ErrorOfSearch(InputType):
 
 
 #: The most sizes that the engine takes, and the most consecutive frames that have a mix's shares.
-MOST_SIZES: Final = 8
-MOST_WEIGHT: Final = 1000
+_MOST_SIZES: Final = 8
+_MOST_WEIGHT: Final = 1000
 _SHARE: Final = re.compile(r"\s*(\d{1,9})\s*:\s*(\d{1,9})\s*", re.ASCII)
 _FORM: Final = "write SIZE:WEIGHT,... with whole numbers, such as 64:7,594:4,1518:1"
 
@@ -280,12 +276,12 @@ def read_mix(text: str, single: str = "one size is an input of its own (frame si
     twice = next((one for (one, _), (other, _) in itertools.pairwise(read) if one == other), None)
     if twice is not None:
         raise ValueError(f"{text!r} has {twice} octets twice; add their weights")
-    if len(read) > MOST_SIZES:
-        raise ValueError(f"{text!r} has {len(read)} sizes; the most is {MOST_SIZES}")
+    if len(read) > _MOST_SIZES:
+        raise ValueError(f"{text!r} has {len(read)} sizes; the most is {_MOST_SIZES}")
     if (unweighted := next((size for size, weight in read if not weight), None)) is not None:
         raise ValueError(f"{text!r} has a weight of 0 for {unweighted} octets; leave that size out")
     common = math.gcd(*(weight for _, weight in read))
     mix = SizeMix(tuple((size, weight // common) for size, weight in read))
-    if (total := sum(weight for _, weight in mix.shares)) > MOST_WEIGHT:
-        raise ValueError(f"{text!r} has weights of {total} in all; the most is {MOST_WEIGHT}: use smaller ones")
+    if (total := sum(weight for _, weight in mix.shares)) > _MOST_WEIGHT:
+        raise ValueError(f"{text!r} has weights of {total} in all; the most is {_MOST_WEIGHT}: use smaller ones")
     return mix

@@ -17,8 +17,8 @@ DEFAULT_LAB: Final = "netns"
 RANGES: Final = ("source_addresses", "source_ports", "destination_addresses", "destination_ports")
 #: Options with mixes of frame sizes.
 MIXES: Final = ("frame_sizes", "down_frame_sizes")
-#: "A" or "A-B".
-_RANGE: Final = Text("A-B")
+#: "A" or "A-B". Of ranges only the number of values moves figures: labs have addresses of their own.
+_RANGE: Final[Mapping[str, Any]] = {"type": Text("A-B"), "moves_figures": False}
 _SIZES: Final = Text("SIZE:WEIGHT,...")
 _VLAN: Final = Unrounded("VLAN")
 
@@ -65,28 +65,15 @@ class TrafficOptions:
         label="preset of addresses",
         moves_figures=False,
     )
-    # Of ranges only the number of values moves figures: labs have addresses of their own.
-    source_addresses: str | None = chosen(
-        None, "Addresses of the Initiator", type=_RANGE, label="source address range", moves_figures=False
-    )
+    source_addresses: str | None = chosen(None, "Addresses of the Initiator", label="source address range", **_RANGE)
     source_ports: str | None = chosen(
-        None,
-        "Ports of the Initiator",
-        type=_RANGE,
-        default="1024-65535",
-        label="source port range",
-        moves_figures=False,
+        None, "Ports of the Initiator", default="1024-65535", label="source port range", **_RANGE
     )
     destination_addresses: str | None = chosen(
-        None, "Addresses of the Responder", type=_RANGE, label="destination address range", moves_figures=False
+        None, "Addresses of the Responder", label="destination address range", **_RANGE
     )
     destination_ports: str | None = chosen(
-        None,
-        "Ports of the Responder",
-        type=_RANGE,
-        default="as few as needed",
-        label="destination port range",
-        moves_figures=False,
+        None, "Ports of the Responder", default="as few as needed", label="destination port range", **_RANGE
     )
     frame_size: int | None = chosen(
         None,

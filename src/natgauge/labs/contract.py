@@ -291,12 +291,9 @@ class ExternalDevice:
 
     def parameters(self) -> dict[str, Any]:
         """The stated values by name; empty if nothing was stated."""
-        if self.empty_command is not None:
-            method: str | None = "empty-command"
-        else:
-            method = None if self.timeout is None else self.fresh_trials
+        of_trials = None if self.timeout is None else self.fresh_trials
         every = {
-            "fresh_trials": method,
+            "fresh_trials": of_trials if self.empty_command is None else "empty-command",
             "device_timeout": self.timeout,
             "empty_command": self.empty_command,
             "count_command": self.count_command,

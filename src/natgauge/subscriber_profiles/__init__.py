@@ -107,21 +107,14 @@ class Subscriber:
             raise _wrong(
                 "connections",
                 f"{in_full(self.connections)} with {with_noun(in_full(self.new_per_second), 'new connections/s')} live "
-                f"{number(1000 * self.life)} ms, "
-                f"shorter than a round trip of {1000 * ROUND_TRIP_SECONDS:g} ms; give at least "
-                f"{number(self.new_per_second * ROUND_TRIP_SECONDS)}",
+                f"{number(1000 * self.life)} ms, shorter than a round trip of {1000 * ROUND_TRIP_SECONDS:g} ms; give "
+                f"at least {number(self.new_per_second * ROUND_TRIP_SECONDS)}",
             )
 
     def __str__(self) -> str:
         """Return all that a trial takes of it."""
-        up, down = self.sizes
-        size = (
-            "least frames"
-            if up is None
-            else f"{written(up)} octets"
-            if up == down
-            else f"{written(up)} and {written(down)} octets"
-        )
+        sizes = " and ".join(dict.fromkeys(map(written, self.sizes)))
+        size = "least frames" if None in self.sizes else f"{sizes} octets"
         return (
             f"{in_full(self.connections)} connections, {in_full(self.new_per_second)} new/s, "
             f"{number(self.up)} frames/s up, {number(self.down)} down, {size}, {self.transport}"
@@ -148,14 +141,12 @@ class Subscriber:
             return
         if size is None:
             raise _wrong(f"{way}_bits_per_second", f"{in_full(bits)} bit/s of frames of no size; add {way}_frame_sizes")
-        if frames is not None and abs(frames * self._bits(size) - bits) > _ROUNDED * max(
-            bits, frames * self._bits(size)
-        ):
+        carried = bits if frames is None else frames * self._bits(size)
+        if abs(carried - bits) > _ROUNDED * max(bits, carried):
             raise _wrong(
                 f"{way}_bits_per_second",
                 f"{in_full(bits)} bit/s, but {number(frames, 6)} frames/s of {number(size.mean, 6)} octets have "
-                f"{number(frames * self._bits(size), 6)} bit/s "
-                f"({self.bits}); leave one of both out",
+                f"{number(carried, 6)} bit/s ({self.bits}); leave one of both out",
             )
 
     def _bits(self, sizes: SizeMix) -> float:

@@ -33,11 +33,7 @@ INNER_LINKS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class LinkSide:
-    """One family on one side of the chain: the device's own address and the tester's hosts behind the port.
-
-    Attributes:
-        device: address and prefix length of the device's interface; the first address of its network.
-    """
+    """One family on one side of the chain: the device's address, its network's first, and the tester's hosts."""
 
     device: Interface
 
@@ -81,7 +77,7 @@ BACKGROUND_OUTSIDE: Final = LinkSide(IPv6Interface("2001:2:0:b2::1/64"))
 #: Where a NAT64 finds the IPv4 hosts of the outside (RFC 6052 section 2.2).
 NAT64_PREFIX: Final = IPv6Network("2001:2:0:1::/96")
 
-INNER4: Final = IPv4Network("192.0.2.0/24")
+_INNER4: Final = IPv4Network("192.0.2.0/24")
 _INNER6: Final = IPv6Network("2001:2:0:64::/64")
 
 
@@ -131,7 +127,7 @@ def inner_link(index: int, family: Family) -> tuple[Interface, Interface]:
     if not 0 <= index < INNER_LINKS:
         raise UsageError(f"link {index} between devices: the plan has links 0 to {INNER_LINKS - 1}; use fewer devices")
     if family == "ipv4":
-        base4 = INNER4.network_address + 4 * index
+        base4 = _INNER4.network_address + 4 * index
         return IPv4Interface((base4 + 1, 30)), IPv4Interface((base4 + 2, 30))
     # The fourth group counts the links: 2001:2:0:64::, 2001:2:0:65:: ...
     base6 = _INNER6.network_address + (index << 64)
@@ -179,7 +175,7 @@ def refuse_pool(what: str, pool: Addresses) -> None:
         ("the outside link's first addresses", Addresses(first, outside.host(_FIRST_HOSTS - 1))),
         ("the outside link's broadcast address", Addresses(broadcast, broadcast)),
         ("the inside network", _all_of(INSIDE["ipv4"].device.network)),
-        ("the links between devices", _all_of(INNER4)),
+        ("the links between devices", _all_of(_INNER4)),
     )
     for words, used in own:
         if pool.overlaps(used):

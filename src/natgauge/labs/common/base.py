@@ -107,9 +107,16 @@ class MadeLab(ABC):
 
     def _made(self) -> Self:
         self._prepare()
-        self._register = Register.begin(self.name, self.kind, self.settings)
+        self._register = register = Register.begin(self.name, self.kind, self.settings)
         try:
-            self._make(self._register)
+            cables = self._cables()
+            self._make_directories(register)
+            for name in dict.fromkeys(end.netns for cable in cables for end in cable.ends):
+                make_namespace(register, name, forwards=name != self.tester)
+            for cable in cables:
+                make(cable)
+            self._finish()
+            self._fit()
         except BaseException:
             self.down()
             raise
@@ -134,16 +141,6 @@ class MadeLab(ABC):
             with register.ended():
                 if self._adopts:
                     register.undo_since(self._adopted_length)
-
-    def _make(self, register: Register) -> None:
-        cables = self._cables()
-        self._make_directories(register)
-        for name in dict.fromkeys(end.netns for cable in cables for end in cable.ends):
-            make_namespace(register, name, forwards=name != self.tester)
-        for cable in cables:
-            make(cable)
-        self._finish()
-        self._fit()
 
     def _make_directories(self, register: Register) -> None:
         """Give each device, and a server, the directory its environment names."""
@@ -180,8 +177,7 @@ class MadeLab(ABC):
     def register(self) -> Register:
         """The list of what the lab made."""
         if self._register is None:
-            message = f"lab {self.name} is not up"
-            raise RuntimeError(message)
+            raise RuntimeError(f"lab {self.name} is not up")
         return self._register
 
     def counters(self) -> LabCounters:

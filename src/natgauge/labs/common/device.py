@@ -79,7 +79,7 @@ def frame_processes(netns: str, work: str) -> dict[int, str]:
     return {pid: processes.name_of(pid, "a process") for pid in found}
 
 
-def keep_on(pid: int, cpus: Collection[int]) -> None:
+def _keep_on(pid: int, cpus: Collection[int]) -> None:
     """Let all threads of a process run on some cores only, as far as they may run on others now."""
     with suppress(OSError):
         for thread in Path(f"/proc/{pid}/task").iterdir():
@@ -94,11 +94,9 @@ def _handles_in(spaces: Iterable[Path]) -> _Handles:
     found = []
     for path in spaces:
         with suppress(OSError):
-            found.append(
-                call_in(path, lambda: (_sockets(), namespaces.cookie_number(), Path("/proc/thread-self/ns/net").stat()))
-            )
+            found.append(call_in(path, lambda: (_sockets(), namespaces.cookie_number(), namespaces.inode_of(None))))
     sockets: frozenset[str] = frozenset().union(*(sockets for sockets, _, _ in found))
-    return _Handles(sockets, frozenset(cookie for _, cookie, _ in found), frozenset(own.st_ino for _, _, own in found))
+    return _Handles(sockets, frozenset(cookie for _, cookie, _ in found), frozenset(inode for _, _, inode in found))
 
 
 def _sockets() -> frozenset[str]:
@@ -163,16 +161,13 @@ def joined(netns: str, pids: Iterable[int]) -> dict[int, Path]:
 
 def call_in(path: Path, function: Callable[[], _T]) -> _T:
     """Call `function` in the namespace of a file."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    with path.open("rb") as file:
 
-    def enter() -> _T:
-        namespaces.enter(handle)
-        return function()
+        def enter() -> _T:
+            namespaces.enter(file.fileno())
+            return function()
 
-    try:
         return in_thread(enter)
-    finally:
-        os.close(handle)
 
 
 def _others(pids: Iterable[int]) -> dict[int, Path]:
@@ -227,12 +222,8 @@ def _numbers_of(paths: Mapping[int, Path]) -> dict[int, int]:
     numbers = {}
     with IPRoute() as routes:
         for inode, path in paths.items():
-            with suppress(OSError, NetlinkError):
-                handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    answer = routes.get_netnsid(fd=handle)
-                finally:
-                    os.close(handle)
+            with suppress(OSError, NetlinkError), path.open("rb") as file:
+                answer = routes.get_netnsid(fd=file.fileno())
                 if answer is not None and answer["nsid"] is not None:
                     numbers[inode] = int(answer["nsid"]) & _NO_NUMBER
     return {inode: number for inode, number in numbers.items() if number != _NO_NUMBER}
@@ -307,7 +298,8 @@ class NamespaceDevice:
                 lambda out, err: inside(self.netns, lambda: self._start(snippet, variables, out, err)), timeout, what
             )
         finally:
-            self._rank(set(all_processes()) - before)
+            new = set(all_processes()) - before
+            self._write_ranks(within(self.netns, new) if new else ())
         if result is None:
             raise BrokenError(f"{what} did not end within {timeout:g} s and was killed")
         return result
@@ -320,20 +312,16 @@ class NamespaceDevice:
         found = frame_processes(self.netns, self.environment.get(WORK, ""))
         cpus = [int(cpu) for cpu in self.environment.get("NG_CPUS", "").split(",") if cpu]
         for pid in found if cpus else ():
-            keep_on(pid, cpus)
+            _keep_on(pid, cpus)
         self._write_ranks(found)
         return tuple(sorted(set(found.values())))
 
-    def _rank(self, new: set[int]) -> None:
-        """Let what a snippet left running count as `nice` says.
+    def _write_ranks(self, found: Iterable[int]) -> None:
+        """Let the processes that were found now and earlier count as `nice` says, and forget those that have ended.
 
         Where the kernel groups tasks by session (autogroup), a process's own priority counts only inside its session,
         and a daemon has one of its own. Written after every snippet: a daemon may have made it since.
         """
-        self._write_ranks(within(self.netns, new) if new else ())
-
-    def _write_ranks(self, found: Iterable[int]) -> None:
-        """Write the priority of the processes that were found now and earlier, and forget those that have ended."""
         self._running |= {pid: process_files.began(Path(f"/proc/{pid}")) for pid in found}
         for pid, began in tuple(self._running.items()):
             process = Path(f"/proc/{pid}")

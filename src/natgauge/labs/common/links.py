@@ -11,7 +11,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import IPv4Network, IPv6Interface
@@ -113,11 +113,14 @@ def make(cable: VethCable) -> None:
     left, right = cable.ends
     # The sender's core number chooses the queue, so there is one for each core up to the highest.
     queues = max(online_cpus()) + 1
-    with _netlink(f"cable {left.netns} {left.interface} to {right.netns} {right.interface}"):
+    try:
         inside(left.netns, lambda: _lay(cable, queues))
         for step in (_configure, _bring_up, _wait_running):
             for end in cable.ends:
                 inside(end.netns, partial(step, end))
+    except (NetlinkError, OSError) as error:
+        what = f"cable {left.netns} {left.interface} to {right.netns} {right.interface}"
+        raise HostError(f"{what}: the kernel refuses ({error})") from error
 
 
 def _lay(cable: VethCable, queues: int) -> None:
@@ -145,22 +148,16 @@ def _configure(end: End) -> None:
             routes.route("add", dst=str(network), oif=LOOPBACK, table=_LOCAL, type="local", scope="host")
 
 
-def _neighbours(end: End) -> Mapping[str, int]:
-    """Let an end ask for a neighbour at once, and then rely on the answer for a day.
-
-    The kernel has a faster path to confirmed neighbours. By default it waits 5 s before it confirms an announced
-    neighbour, and confirms it again every 30 s; until then routing took 9 % longer per frame.
-    """
-    families = ("ipv4", "ipv6") if end.speaks_ipv6 else ("ipv4",)
-    return {
-        f"net/{family}/neigh/{end.interface}/{name}": value
-        for family in families
-        for name, value in (("delay_first_probe_time", 0), ("base_reachable_time_ms", 86_400_000))
-    }
-
-
 def _sysctls(end: End) -> Mapping[str, int]:
     ipv6 = f"net/ipv6/conf/{end.interface}"
+    # The kernel has a faster path to confirmed neighbours. By default it waits 5 s before it confirms an announced
+    # neighbour, and confirms it again every 30 s; until then routing took 9 % longer per frame. So an end asks for a
+    # neighbour at once, and then relies on the answer for a day.
+    neighbours = {
+        f"net/{family}/neigh/{end.interface}/{name}": value
+        for family in (("ipv4", "ipv6") if end.speaks_ipv6 else ("ipv4",))
+        for name, value in (("delay_first_probe_time", 0), ("base_reachable_time_ms", 86_400_000))
+    }
     return {
         **silence(end.interface),
         f"net/ipv4/conf/{end.interface}/arp_notify": 0,
@@ -171,7 +168,7 @@ def _sysctls(end: End) -> Mapping[str, int]:
         f"{ipv6}/mldv1_unsolicited_report_interval": 2_000_000_000,
         f"{ipv6}/mldv2_unsolicited_report_interval": 2_000_000_000,
         f"{ipv6}/disable_ipv6": int(not end.speaks_ipv6),
-        **_neighbours(end),
+        **neighbours,
     }
 
 
@@ -209,14 +206,6 @@ def _set_offload(interface: str, name: str, *, wanted: bool) -> None:
         raise HostError(f"{refusal} ({type(error).__name__})") from error
     if flag is not wanted:
         raise HostError(refusal)
-
-
-@contextmanager
-def _netlink(what: str) -> Iterator[None]:
-    try:
-        yield
-    except (NetlinkError, OSError) as error:
-        raise HostError(f"{what}: the kernel refuses ({error})") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,18 +321,18 @@ _Counts = Iterator[tuple[str, int]]
 def read_counters(netns: str) -> Counter[str]:
     """Return the counters of a namespace, those of `softnet` of the whole machine; missing files are left out.
 
-    Those of queueing disciplines and TUN interfaces are named as `read_queues` does.
+    Those of queueing disciplines and TUN interfaces are named as `_read_queues` does.
     """
 
     def read() -> dict[str, list[str]]:
         texts = {}
-        for name in FILES:
+        for name in COUNTER_FILES:
             # thread-self: /proc/net is /proc/self/net, the main thread's namespace.
             with suppress(OSError):
                 texts[name] = Path("/proc/thread-self/net", name).read_text(encoding="ascii").splitlines()
         return texts
 
-    texts, queues = inside(netns, lambda: (read(), read_queues()))
+    texts, queues = inside(netns, lambda: (read(), _read_queues()))
     counters = counters_of(texts)
     counters.update(queues)
     return counters
@@ -369,10 +358,10 @@ def _is_of_machine(name: str) -> bool:
 
 
 def counters_of(texts: Mapping[str, Sequence[str]]) -> Counter[str]:
-    """Return the counters in the lines of some of `FILES`; rows of several CPUs are added up."""
+    """Return the counters in the lines of some of `COUNTER_FILES`; rows of several CPUs are added up."""
     counters: Counter[str] = Counter()
     for name, lines in texts.items():
-        for counter, count in FILES[name](lines):
+        for counter, count in COUNTER_FILES[name](lines):
             counters[counter] += count
     return counters
 
@@ -382,11 +371,6 @@ def _groups(lines: Sequence[str]) -> _Counts:
     for names, values in pairwise(line.split() for line in lines):
         if names[0] == values[0]:
             yield from zip((names[0].rstrip(":") + name for name in names[1:]), map(int, values[1:]), strict=False)
-
-
-def _pairs(lines: Sequence[str]) -> _Counts:
-    """Yield the counters of snmp6: a name and a value in each line."""
-    yield from ((name, int(value)) for name, value in map(str.split, lines))
 
 
 def _conntrack(lines: Sequence[str]) -> _Counts:
@@ -402,24 +386,24 @@ def _rows(prefix: str, names: Sequence[str], rows: Sequence[str]) -> _Counts:
 
 
 #: Files below /proc/net, and how they are read.
-FILES: Final[Mapping[str, Callable[[Sequence[str]], _Counts]]] = {
+COUNTER_FILES: Final[Mapping[str, Callable[[Sequence[str]], _Counts]]] = {
     "snmp": _groups,
     "netstat": _groups,
-    "snmp6": _pairs,
+    "snmp6": lambda lines: ((name, int(value)) for name, value in map(str.split, lines)),
     "softnet_stat": partial(_rows, _BACKLOG, _SOFTNET),
     "stat/nf_conntrack": _conntrack,
 }
 
 
 #: With more interfaces than this (such as one for each subscriber) reading them takes longer than a short trial.
-MOST_INTERFACES: Final = 64
+_MOST_INTERFACES: Final = 64
 #: Handles of disciplines at the top: TC_H_ROOT and TC_H_INGRESS (linux/pkt_sched.h). They count what those below drop.
 _AT_TOP: Final = (0xFFFFFFFF, 0xFFFFFFF1)
 #: Processes by TUN interface and namespace, as far as they were found.
 _names: dict[tuple[str, int], str] = {}
 
 
-def read_queues() -> dict[str, int]:
+def _read_queues() -> dict[str, int]:
     """Return the counters of the calling thread's namespace; empty where it has too many interfaces.
 
     `qdisc INTERFACE KIND`: frames that the discipline dropped. `tun INTERFACE:PROCESS in`, `out`, `dropped`: packets
@@ -427,7 +411,7 @@ def read_queues() -> dict[str, int]:
     """
     with suppress(OSError, NetlinkError), IPRoute() as routes:
         interfaces = Path("/proc/thread-self/net/dev").read_text(encoding="ascii").count("\n")
-        links = {link["index"]: link for link in routes.get_links()} if interfaces <= MOST_INTERFACES else {}
+        links = {link["index"]: link for link in routes.get_links()} if interfaces <= _MOST_INTERFACES else {}
         return dict([*_disciplines(routes, links), *_tuns(links)]) if links else {}
     return {}
 
@@ -441,7 +425,7 @@ _SHOWN: Final = re.compile(
 
 
 def queues_shown(text: str) -> dict[str, int]:
-    """Return the counters of queueing disciplines, as `read_queues` names them, from `tc -s qdisc show`."""
+    """Return the counters of queueing disciplines, as `_read_queues` names them, from `tc -s qdisc show`."""
     found = _SHOWN.finditer(text)
     return {f"qdisc {each['interface']} {each['kind']}": int(each["drops"]) for each in found}
 
@@ -471,15 +455,10 @@ def _process_of(interface: str, namespace: int) -> str:
     """Return the name of the process that holds a TUN interface open; "process" = it was not found."""
     if (known := _names.get((interface, namespace))) is not None:
         return known
-    for process in _holders(process_files.HeldTun(interface, namespace)):
-        with suppress(OSError):
-            name = process_files.name_of(process).replace(" ", "-")
-            return _names.setdefault((interface, namespace), name)
-    return "process"
-
-
-def _holders(wanted: process_files.HeldTun) -> Iterator[Path]:
-    """Yield the folders in /proc of the processes that have this TUN interface open."""
+    wanted = process_files.HeldTun(interface, namespace)
     for process in Path("/proc").iterdir():
         if process.name.isdigit() and wanted in process_files.held_tuns(process):
-            yield process
+            with suppress(OSError):
+                name = process_files.name_of(process).replace(" ", "-")
+                return _names.setdefault((interface, namespace), name)
+    return "process"

@@ -115,22 +115,14 @@ class Lock:
     """The right to use a name; held by one process at a time, and let go whenever that process ends."""
 
     def __init__(self, name: str, what: str | None = None) -> None:
-        """Name the lock.
-
-        Args:
-            what: name in messages of the protected thing; default: the lab of this name.
-        """
+        """`what`: name in messages of the protected thing; default: the lab of this name."""
         self._what = what or f"lab {name}"
         #: The input by which a user chooses another one.
         self._input = "" if what else "lab_name"
         self._folder: Subfolder = "locks" if what else "labs"
-        self._path = folder(self._folder) / f"{name}.lock"
+        #: Its file exists while the lock is held, and after a kill.
+        self.path: Final = folder(self._folder) / f"{name}.lock"
         self._handle: int | None = None
-
-    @property
-    def path(self) -> Path:
-        """The lock's file, which exists while the lock is held, and after a kill."""
-        return self._path
 
     def take(self) -> None:
         """Take the lock."""
@@ -163,11 +155,11 @@ class Lock:
     def _is_locked(self) -> bool:
         try:
             # A FIFO in its place would wait for a writer.
-            handle = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise unreadable(self._path, error) from error
+            raise unreadable(self.path, error) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -178,8 +170,8 @@ class Lock:
 
     def try_take(self) -> bool:
         """Take the lock if no other process holds it."""
-        if (rested := (_resting.get() or {}).pop(self._path, None)) is not None:
-            if _holds(rested, self._path):
+        if (rested := (_resting.get() or {}).pop(self.path, None)) is not None:
+            if _holds(rested, self.path):
                 self._handle = rested
                 return True
             # Somebody deleted the file, and another process may hold a new one.
@@ -188,7 +180,7 @@ class Lock:
         try:
             handle = self._opened()
         except OSError as error:
-            raise unwritable(self._path, error) from error
+            raise unwritable(self.path, error) from error
         if not self._lock(handle):
             os.close(handle)
             return False
@@ -202,12 +194,12 @@ class Lock:
 
     def _opened(self) -> int:
         try:
-            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
         except OSError as error:
             if error.errno not in FULL:
                 raise
             # No file can be made, so nobody can take this lock in the usual way, and undoing needs no room.
-            return os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            return os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def _lock(self, handle: int) -> bool:
         try:
@@ -215,7 +207,7 @@ class Lock:
         except BlockingIOError:
             return False
         # The last holder may have deleted the file between our opening and locking it.
-        return _holds(handle, self._path)
+        return _holds(handle, self.path)
 
     def holder(self) -> int | None:
         """Process id of the present holder; None when it is not known, or when the process that wrote it has ended."""
@@ -226,7 +218,7 @@ class Lock:
     def _written(self) -> tuple[int | None, str]:
         """Process id and start time that the last holder wrote."""
         try:
-            handle = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
                 pid, _, began = os.read(handle, _MOST_WRITTEN).decode().partition(" ")
             finally:
@@ -248,7 +240,7 @@ class Lock:
     def release(self) -> None:
         """Delete the lock's file and let go; nothing happens when the lock is not held."""
         if self._handle is not None:
-            _let_go(self._path, self._handle)
+            _let_go(self.path, self._handle)
             self._handle = None
 
     def rest(self) -> None:
@@ -256,7 +248,7 @@ class Lock:
         if (resting := _resting.get()) is None or self._handle is None:
             self.release()
         else:
-            resting[self._path], self._handle = self._handle, None
+            resting[self.path], self._handle = self._handle, None
 
 
 def holders() -> frozenset[int]:

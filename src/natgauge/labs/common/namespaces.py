@@ -236,19 +236,16 @@ def is_marked(name: str) -> bool:
 
 
 def _cookie_of(name: str) -> str:
-    there = os.open(path_of(name), os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return in_thread(lambda: _cookie_in(there))
-    except NoThreadError:
-        # Nothing can fail half way here, so the calling thread may go there and return.
-        home = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+    with path_of(name).open("rb") as there:
         try:
-            return _cookie_in(there)
-        finally:
-            enter(home)
-            os.close(home)
-    finally:
-        os.close(there)
+            return in_thread(lambda: _cookie_in(there.fileno()))
+        except NoThreadError:
+            # Nothing can fail half way here, so the calling thread may go there and return.
+            with _OWN.open("rb") as home:
+                try:
+                    return _cookie_in(there.fileno())
+                finally:
+                    enter(home.fileno())
 
 
 def _cookie_in(handle: int) -> str:
@@ -313,7 +310,7 @@ def delete(doomed: Sequence[str], timeout: float = 60.0, *, unmarked: bool = Fal
     ours = [name for name in existing if name not in refusals]
     files = [name for name in ours if _is_file(name)]
     namespaces = [name for name in ours if name not in files]
-    deleted = [name for name in files if _unlinked(path_of(name))]
+    deleted = [name for name in files if _is_done(path_of(name).unlink)]
     for name in namespaces:
         # What ends may have started another process after the list was made.
         while pids := processes(name):
@@ -330,10 +327,10 @@ def delete(doomed: Sequence[str], timeout: float = 60.0, *, unmarked: bool = Fal
     return [name for name in ours if name in deleted]
 
 
-def _unlinked(path: Path) -> bool:
-    """Remove a file; return whether this process did it: another natgauge may clean at the same time."""
+def _is_done(remove: Callable[[], object]) -> bool:
+    """Remove a file or a name; return whether this process did it: another natgauge may clean at the same time."""
     try:
-        path.unlink()
+        remove()
     except FileNotFoundError:
         return False
     return True
@@ -377,12 +374,7 @@ def _unshare() -> None:
 
 
 def _remove(name: str) -> bool:
-    """Remove the name of a namespace; return whether this process did it: another one may have."""
-    try:
-        netns.remove(name, ctypes.CDLL(None, use_errno=True))
-    except FileNotFoundError:
-        return False
-    return True
+    return _is_done(lambda: netns.remove(name, ctypes.CDLL(None, use_errno=True)))
 
 
 def _delete_watched(doomed: Mapping[str, Path], timeout: float) -> list[str]:

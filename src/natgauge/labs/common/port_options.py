@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -14,8 +14,6 @@ from natgauge.inputs.input import Text, chosen, wrong
 from natgauge.inputs.measuring_types import MOST_CORES, CoreList
 from natgauge.labs.common.shell import run_of_user
 
-#: Variable of the command's environment with the number of cores.
-CORES_VARIABLE: Final = "NG_CORES"
 #: Pause between two looks at a device that boots.
 _POLL_SECONDS: Final = 1.0
 
@@ -45,7 +43,7 @@ class BootCommand:
             Seconds from the start of the command until the device was back, without the time to settle.
         """
         begun = time.monotonic()
-        environment = {**os.environ, **({} if cores is None else {CORES_VARIABLE: str(cores)})}
+        environment = {**os.environ, **({} if cores is None else {"NG_CORES": str(cores)})}
         remedy = "see to it, or give it more --boot-seconds"
         run_of_user(self.command, self.seconds, f"{self.name}: {self.command!r}", environment, remedy=remedy)
         while reason := is_back():
@@ -65,6 +63,9 @@ class BootCommand:
 
 
 _DAY_SECONDS: Final = 86_400
+#: Options that name an interface, or a network namespace.
+INTERFACE: Final[Mapping[str, Any]] = {"type": Text("IFACE"), "moves_figures": False}
+NAMESPACE: Final[Mapping[str, Any]] = {"type": Text("NETNS"), "moves_figures": False}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,18 +81,10 @@ class SenderOptions:
 class PortOptions(SenderOptions):
     """Options of a tester that uses two existing ports, and of the machine between them."""
 
-    initiator_port: str | None = chosen(
-        None, "Port of the tester on the Initiator's side", type=Text("IFACE"), moves_figures=False
-    )
-    initiator_netns: str | None = chosen(
-        None, "Network namespace of the Initiator port", type=Text("NETNS"), moves_figures=False
-    )
-    responder_port: str | None = chosen(
-        None, "Port of the tester on the Responder's side", type=Text("IFACE"), moves_figures=False
-    )
-    responder_netns: str | None = chosen(
-        None, "Network namespace of the Responder port", type=Text("NETNS"), moves_figures=False
-    )
+    initiator_port: str | None = chosen(None, "Port of the tester on the Initiator's side", **INTERFACE)
+    initiator_netns: str | None = chosen(None, "Network namespace of the Initiator port", **NAMESPACE)
+    responder_port: str | None = chosen(None, "Port of the tester on the Responder's side", **INTERFACE)
+    responder_netns: str | None = chosen(None, "Network namespace of the Responder port", **NAMESPACE)
     allow_addresses: bool = chosen(False, "Accept ports that have IP addresses")
     device_cores: int | None = chosen(
         None,

@@ -45,32 +45,28 @@ from natgauge.labs.common.locks import Lock, check_name, directory_of
 from natgauge.labs.common.undoing import Decision, Deed, Gone, Left, Tell, deed, nothing
 
 _DIGITS: Final = 16
+#: Where global settings are; a register never makes `clean` write anywhere else.
+GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
 
 
 class GlobalSettings:
     """The global settings that one lab restores, and their announcements."""
 
-    def __init__(self, roots: tuple[str, ...]) -> None:
-        self.roots = roots
+    def __init__(self) -> None:
         self._announcements: dict[str, Announcement] = {}
 
     def refusal(self, path: str) -> str:
         """Return why a path is no global setting, also by way of a symbolic link; empty = it is one."""
-        if path.startswith(self.roots) and ".." not in path and os.path.realpath(path).startswith(self.roots):
+        if path.startswith(GLOBAL_ROOTS) and ".." not in path and os.path.realpath(path).startswith(GLOBAL_ROOTS):
             return ""
-        return f"only files below {' or '.join(self.roots)} can be remembered or restored"
+        return f"only files below {' or '.join(GLOBAL_ROOTS)} can be remembered or restored"
 
-    def first_of(self, path: str, registers: Iterable[tuple[str, str]]) -> str | None:
+    def first_of(self, path: str, registers: Mapping[str, str]) -> str | None:
         """Return the first value of a setting that another lab changed; None = no other lab has."""
-        known = dict(registers).get(path)
-        return known or next((each.first for each in self._rivals(path) if each.first), None)
+        return registers.get(path) or next((each.first for each in self._rivals(path) if each.first), None)
 
     def announce(self, path: str, first: str, value: str = "") -> None:
-        """Announce that this lab restores a setting.
-
-        Args:
-            value: value that was set; empty = it is being set.
-        """
+        """Announce that this lab restores a setting. `value`: what was set; empty = it is being set."""
         new = Announcement(Path(path), "restores", group=group_of(locks.RUN), first=first, value=value)
         self.withdraw(path)
         self._announcements[path] = new
@@ -81,15 +77,12 @@ class GlobalSettings:
             if announcement := self._announcements.pop(each, None):
                 announcement.close()
 
-    def decide(self, path: str, first: str, registers: Iterable[tuple[str, str]]) -> Decision:
-        """Decide what becomes of a setting at the end of the lab.
-
-        Its first value is restored, unless another lab will, or another program has changed it.
-        """
+    def decide(self, path: str, first: str, registers: Mapping[str, str]) -> Decision:
+        """Decide on a setting: its first value is restored, unless another lab will, or others changed it."""
         if why := self.refusal(path):
             return Decision((Left(f"global setting {path}", why, fails=True),))
         setting = Path(path)
-        if not setting.exists() or path in dict(registers):
+        if not setting.exists() or path in registers:
             return Decision((), lambda _tell: self.withdraw(path))
         try:
             now = setting.read_text().strip()
@@ -121,8 +114,10 @@ class GlobalSettings:
         self._forget(path)
 
     def _forget(self, path: str) -> None:
+        """Let go of a setting once its first value is restored."""
         self.withdraw(path)
-        forget(path)
+        with suppress(OSError):
+            file_access.remove(value_file_of(path))
 
     def _rivals(self, path: str) -> list[Announced]:
         """Labs of other containers that restore this setting, too; those of this container are in the registers."""
@@ -151,7 +146,7 @@ def value_set(path: str) -> str | None:
     return None
 
 
-def store_value(path: str, value: str) -> None:
+def _store_value(path: str, value: str) -> None:
     """Store the value that natgauge sets, for all labs of this container; empty = it is being set."""
     locks.made_folder("settings")
     try:
@@ -160,14 +155,6 @@ def store_value(path: str, value: str) -> None:
         raise unwritable(value_file_of(path), error) from error
 
 
-def forget(path: str) -> None:
-    """Remove the value that natgauge set, once it is restored."""
-    with suppress(OSError):
-        file_access.remove(value_file_of(path))
-
-
-#: Where global settings are; a register never makes `clean` write anywhere else.
-GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
 _LOG: Final = logging.getLogger("natgauge")
 #: What a namespace may be called: a file of /run/netns, and of no other folder.
 _FILE_NAME: Final = r"^[^/\x00]*[^/\x00.][^/\x00]*$"
@@ -219,9 +206,9 @@ class Register:
         self.settings = dict(settings)
         self.kept = False
         self.user = user_name()
-        self.globals = GlobalSettings(GLOBAL_ROOTS)
+        self.globals = GlobalSettings()
         self.left: list[str] = []
-        self._journal = journal_of(_path_of(name), self._head)
+        self._journal = _journal_of(_path_of(name), self._head)
         self._lock = lock
 
     @classmethod
@@ -335,7 +322,7 @@ class Register:
             raise UsageError(f"global setting {path}: {why}")
         with settings.turn():
             # Until the value is known that the kernel accepts, any value is natgauge's.
-            store_value(path, "")
+            _store_value(path, "")
             if not any(item.get("path") == path for item in self._journal.items):
                 self._record_global(path, _present(path, value))
 
@@ -343,7 +330,7 @@ class Register:
         """Write down the `value` that the kernel accepted; the first value is restored only while this one stands."""
         path = str(path)
         with settings.turn():
-            store_value(path, value.strip())
+            _store_value(path, value.strip())
             first = next((item["value"] for item in self._journal.items if item.get("path") == path), None)
             if first is not None:
                 self.globals.announce(path, first, value.strip())
@@ -357,7 +344,7 @@ class Register:
             first = self.globals.first_of(path, _other_globals(self.name))
             if first not in (None, value.strip()):
                 if value_set(path) is None:
-                    store_value(path, value.strip())
+                    _store_value(path, value.strip())
                 self._record_global(path, value.strip())
                 self.globals.announce(path, first or "", value.strip())
 
@@ -429,7 +416,7 @@ class Register:
             case "global":
                 # The first value of a setting is the one that was written down first.
                 firsts = {item["path"]: item["value"] for item in reversed(step)}
-                others = dict(_other_globals(self.name, gone.settings)).items()
+                others = _other_globals(self.name, gone.settings)
                 return [self.globals.decide(path, first, others) for path, first in firsts.items()]
             case _:
                 return [undoing.of_remote(step, self.kind, self.directory, self.settings, self._journal.path)]
@@ -512,13 +499,15 @@ def _present(path: str, value: str) -> str:
     return value.strip()
 
 
-def _other_globals(name: str, gone: Collection[tuple[str, str]] = ()) -> Iterator[tuple[str, str]]:
+def _other_globals(name: str, gone: Collection[tuple[str, str]] = ()) -> dict[str, str]:
     """Global settings that other labs remember, with their first values; `gone` ones of a lab do not count."""
-    for other in registered():
-        content = read(other) if other != name else None
-        for item in content["items"] if content else ():
-            if item["what"] == "global" and (other, item["path"]) not in gone:
-                yield item["path"], item["value"]
+    others = {other: content["items"] for other in registered() if other != name and (content := read(other))}
+    return {
+        item["path"]: item["value"]
+        for other, items in others.items()
+        for item in items
+        if item["what"] == "global" and (other, item["path"]) not in gone
+    }
 
 
 def registered() -> list[str]:
@@ -542,7 +531,7 @@ def refuse_hidden() -> None:
         raise refused
 
 
-def journal_of(path: Path, head: Callable[[], Mapping[str, Any]] = dict) -> UndoJournal:
+def _journal_of(path: Path, head: Callable[[], Mapping[str, Any]] = dict) -> UndoJournal:
     """Return the journal in the file of a register; `head` returns its fields besides the items."""
     mend = f"rm -r {path} && natgauge lab clean"
     return UndoJournal(path, _Content, "delete it, then run: natgauge lab clean", mend=mend, head=head)
@@ -554,7 +543,7 @@ def _path_of(name: str) -> Path:
 
 def read(name: str) -> Mapping[str, Any] | None:
     """A register's content; None when there is none."""
-    journal = journal_of(_path_of(name))
+    journal = _journal_of(_path_of(name))
     try:
         content = journal.read()
     except PermissionError as error:
@@ -574,5 +563,4 @@ def kept_settings(name: str, kind: str) -> Mapping[str, Any] | None:
         return None
     if content is None or not content["kept"] or content["kind"] != kind:
         return None
-    settings: Mapping[str, Any] = content["settings"]
-    return settings
+    return dict(content["settings"])

@@ -37,7 +37,11 @@ def run_shell(
             if ended := process_files.ends(process.pid, timeout):
                 process.wait()
         finally:
-            _kill_group(process)
+            if process.returncode is None:
+                # With what it started in the foreground.
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
         seconds = time.perf_counter() - begin
         if full := next((stream for stream in (out, err) if stream.is_full), None):
             raise BrokenError(
@@ -82,11 +86,3 @@ def title(snippet: str) -> str:
 def last_words(output: str) -> str:
     """The last line that says something; empty when none does."""
     return next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a command that has not ended, with what it started in the foreground."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()

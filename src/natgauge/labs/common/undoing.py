@@ -19,8 +19,8 @@ from natgauge.host import capabilities
 from natgauge.labs import kinds
 from natgauge.labs.common import namespaces
 
-Verb = Literal["delete", "end", "restore", "take down"]
-_PAST: Final[dict[Verb, str]] = {
+_Verb = Literal["delete", "end", "restore", "take down"]
+_PAST: Final[dict[_Verb, str]] = {
     "delete": "deleted",
     "end": "ended",
     "restore": "restored",
@@ -38,7 +38,7 @@ class Deed:
     done: str
 
 
-def deed(verb: Verb, what: str) -> Deed:
+def deed(verb: _Verb, what: str) -> Deed:
     """Return what is done to a thing of this machine."""
     return Deed(f"would {verb} {what}", f"{_PAST[verb]} {what}")
 
@@ -114,10 +114,10 @@ class Gone:
 #: Capabilities that deleting a namespace with its processes needs.
 _DELETING: Final = ("CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_KILL")
 
-Items = Sequence[Mapping[str, Any]]
+_Items = Sequence[Mapping[str, Any]]
 
 
-def of_namespaces(items: Items, gone: Gone) -> list[Decision]:
+def of_namespaces(items: _Items, gone: Gone) -> list[Decision]:
     """Decide on namespaces of a register: those that natgauge made go."""
     names = [name for name in dict.fromkeys(item["name"] for item in reversed(items)) if name not in gone.namespaces]
     existing = [name for name in names if namespaces.exists(name)]
@@ -168,7 +168,7 @@ def going(names: Sequence[str], gone: Gone, *, unmarked: bool = False) -> list[D
     return [*left, Decision(tuple(deed("delete", f"namespace {name}") for name in doomed), delete)]
 
 
-def of_directories(items: Items, folder: Path, gone: Gone) -> list[Decision]:
+def of_directories(items: _Items, folder: Path, gone: Gone) -> list[Decision]:
     """Decide on directories of a register: those in the lab's own folder go."""
     decisions = []
     for path in dict.fromkeys(item["path"] for item in reversed(items)):
@@ -206,7 +206,7 @@ def delete_folder(path: Path, tell: Tell) -> None:
     tell(deed("delete", f"directory {path}").done)
 
 
-def of_remote(items: Items, kind: str, directory: Path, settings: Mapping[str, Any], path: Path) -> Decision:
+def of_remote(items: _Items, kind: str, directory: Path, settings: Mapping[str, Any], path: Path) -> Decision:
     """Decide on changes on other machines, which only these can be asked about."""
     last_first = list(reversed(items))
 

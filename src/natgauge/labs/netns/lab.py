@@ -52,10 +52,10 @@ from natgauge.labs.contract import Addresses, DeviceCores, Ground, Lab, LabCount
 from natgauge.words import EACH_ITS_OWN, FAMILIES, Address, Family, Interface, Network
 
 #: The device's interfaces, in its namespace.
-INSIDE_INTERFACE: Final = "inside"
-OUTSIDE_INTERFACE: Final = "outside"
+_INSIDE_INTERFACE: Final = "inside"
+_OUTSIDE_INTERFACE: Final = "outside"
 #: Why placement `isolated` cannot be had in a PID namespace.
-NO_KERNEL_THREADS: Final = (
+_NO_KERNEL_THREADS: Final = (
     "placement isolated: the kernel's threads that work for the device need a high priority, and a PID namespace, as a "
     "container has it, does not show them; start natgauge in the machine's PID namespace (docker run --pid=host), or "
     "use --placement shared"
@@ -63,7 +63,7 @@ NO_KERNEL_THREADS: Final = (
 #: The program that acts as a device's network card in the `isolated` placement.
 FRONT: Final = "natgauge-front"
 #: Largest ring of a cpumap entry the kernel allows (kernel/bpf/cpumap.c).
-MAXIMUM_RING: Final = 16384
+_MAXIMUM_RING: Final = 16384
 DEFAULT_RING: Final = 512
 
 #: The stack spreads flows over an interface's queues by hash, and each queue is emptied by itself, so frames of
@@ -162,8 +162,8 @@ class NetnsLab(MadeLab, Lab):
         )
         self.asks_server = asks_server
         self._refuse_server_cpus()
-        if not 1 <= ring <= MAXIMUM_RING:
-            raise UsageError(f"ring {ring}: choose 1 to {MAXIMUM_RING} frames", at="ring")
+        if not 1 <= ring <= _MAXIMUM_RING:
+            raise UsageError(f"ring {ring}: choose 1 to {_MAXIMUM_RING} frames", at="ring")
         self.ring = ring
         if hosts < 1:
             raise UsageError(f"hosts {hosts}: the tester uses at least one address")
@@ -194,7 +194,7 @@ class NetnsLab(MadeLab, Lab):
 
     def _prepare(self) -> None:
         if self.placement == "isolated" and not capabilities.shows_kernel_threads():
-            raise HostError(NO_KERNEL_THREADS)
+            raise HostError(_NO_KERNEL_THREADS)
         if self._idle_core:
             free = [cpu for cpu in usable_cpus() if cpu not in (self._chosen_server_cpus or ())]
             self.sender_cpus, self.device_cpus = _choose_cpus(self.placement, (idlest_core(free),), None)
@@ -300,7 +300,7 @@ class NetnsLab(MadeLab, Lab):
             return End(self.tester, INITIATOR_PORT, mac)
         if owner == len(self._names):
             return End(self.tester, RESPONDER_PORT, mac)
-        interface = INSIDE_INTERFACE if end else OUTSIDE_INTERFACE
+        interface = _INSIDE_INTERFACE if end else _OUTSIDE_INTERFACE
         pool = () if self.pool is None or link < len(self._names) else prefixes_of(self.pool)
         name = self._netns(self._names[owner])
         return End(name, interface, mac, self._addresses(link, end), pool, self._routes(link, end))
@@ -331,8 +331,8 @@ class NetnsLab(MadeLab, Lab):
             "NG_NAME": f"{self.name}-{name}",
             "NG_WORK": str(directory_of(self.name) / name),
             "NG_CPUS": format_cores(self._cores_of(name)),
-            "NG_INSIDE": INSIDE_INTERFACE,
-            "NG_OUTSIDE": OUTSIDE_INTERFACE,
+            "NG_INSIDE": _INSIDE_INTERFACE,
+            "NG_OUTSIDE": _OUTSIDE_INTERFACE,
             "NG_NAT64_PREFIX": str(self.nat64_prefix),
             **_network("NG_MAPPED_NETWORK", MAPPED[self.families[1]]),
             **_network("NG_INITIATOR_NETWORK", INSIDE[self.families[0]]),
@@ -349,7 +349,7 @@ class NetnsLab(MadeLab, Lab):
         # Like the threads that empty its rings, or the sender, which go first too: of the two none pushes the other
         # aside.
         machine = ThisMachine(lambda: self.register)
-        ends = INSIDE_INTERFACE, OUTSIDE_INTERFACE
+        ends = _INSIDE_INTERFACE, _OUTSIDE_INTERFACE
         return NamespaceDevice(name, self._netns(name), *ends, environment, machine, FIRST)
 
     def _pool_of(self, index: int, outside: End) -> Mapping[str, str]:
@@ -407,10 +407,7 @@ class NetnsLab(MadeLab, Lab):
         return ((device, card) for device in self._homes for card in (device.inside, device.outside))
 
     def dropped(self) -> Mapping[str, int]:
-        """Frames dropped so far, by place: ports, interfaces of devices and, when isolated, the rings before them.
-
-        A frame that finds a full ring between two veths may be counted at both ends.
-        """
+        """Frames dropped so far, by place: ports, interfaces of devices and, when isolated, the rings before them."""
         return self._dropped(self._read_cards())
 
     def counters(self) -> LabCounters:

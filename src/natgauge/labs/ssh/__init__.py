@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from natgauge.errors import BrokenError, HostError, NatgaugeError, about
 from natgauge.inputs.input import FileText, Text, chosen, spoken, wrong
 from natgauge.inputs.measuring_types import by_device
-from natgauge.labs.common.port_options import PortOptions
+from natgauge.labs.common.port_options import INTERFACE, NAMESPACE, PortOptions
 from natgauge.labs.contract import Kind, LabNeeds
 
 if TYPE_CHECKING:
@@ -33,15 +33,9 @@ class SshOptions(PortOptions):
     ssh_config: str | None = chosen(
         None, "Configuration file for ssh", type=FileText(), moves_figures=False, default="that of ssh"
     )
-    ssh_netns: str | None = chosen(
-        None, "Network namespace from which ssh connects", type=Text("NETNS"), moves_figures=False
-    )
-    device_inside: str | None = chosen(
-        None, "Interface of the device's machine towards the Initiator", type=Text("IFACE"), moves_figures=False
-    )
-    device_outside: str | None = chosen(
-        None, "Interface of the device's machine towards the Responder", type=Text("IFACE"), moves_figures=False
-    )
+    ssh_netns: str | None = chosen(None, "Network namespace from which ssh connects", **NAMESPACE)
+    device_inside: str | None = chosen(None, "Interface of the device's machine towards the Initiator", **INTERFACE)
+    device_outside: str | None = chosen(None, "Interface of the device's machine towards the Responder", **INTERFACE)
     boot_command: str | None = chosen(
         None,
         "Shell command on this host that boots the device's machine with $NG_CORES processors",
@@ -128,12 +122,7 @@ def _by_device(name: str, text: str | None, devices: Sequence[str]) -> dict[str,
 
 def undo(directory: Path, settings: Mapping[str, Any], items: Sequence[Mapping[str, str]]) -> list[str]:
     """Undo on the other machines what a lab recorded; see `natgauge.labs.contract.Kind`."""
-    from natgauge.labs.ssh.remote import (  # noqa: PLC0415
-        SshHost,
-        control_of,
-        end_orphans,
-        give_back,
-    )
+    from natgauge.labs.ssh.remote import SshHost, control_of, end_orphans, give_back  # noqa: PLC0415
 
     done: list[str] = []
     errors: list[NatgaugeError] = []

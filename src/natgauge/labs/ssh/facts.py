@@ -27,7 +27,7 @@ PROGRAMS: Final[Mapping[str, Mapping[str, str]]] = {
     "BSD": dict.fromkeys(("ifconfig", "route", "sysctl", "env", "readlink", "cat", "wc"), "base system"),
 }
 #: Systems whose machines can be worked on, as `uname -s` calls them.
-SYSTEMS: Final = ("Linux", "OpenBSD", "FreeBSD")
+_SYSTEMS: Final = ("Linux", "OpenBSD", "FreeBSD")
 #: Drivers that leave checksums unfinished, because no wire follows.
 VIRTUAL: Final = frozenset({"veth", "virtio_net", "tun", "xen_netfront", "netvsc", "hv_netvsc"})
 #: Settings of an interface below /proc/sys/net. The kernel sets them anew when it goes to another namespace, and back.
@@ -172,9 +172,9 @@ def refuse_unfit(
     facts: RemoteFacts, where: str, interfaces: Sequence[str], mtu: int, devices: Sequence[str] = ()
 ) -> None:
     """Refuse a machine that cannot be used, and interfaces that must not be used."""
-    if facts.system not in SYSTEMS:
+    if facts.system not in _SYSTEMS:
         raise HostError(
-            f"{where}: runs {facts.system or 'an unknown system'}, and devices can be on {', '.join(SYSTEMS)} only; "
+            f"{where}: runs {facts.system or 'an unknown system'}, and devices can be on {', '.join(_SYSTEMS)} only; "
             "measure it by --lab wire, with --empty-command"
         )
     if facts.user != 0:
@@ -209,14 +209,9 @@ def _refuse_interface(facts: RemoteFacts, where: str, name: str, mtu: int) -> No
     if users:
         raise UsageError(f"{where}: interface {name} is in use by {users[0]}; use another")
     if link.addresses:
-        raise UsageError(
-            f"{where}: interface {name} carries IP address {link.addresses[0]}; use another, or run there: "
-            + (
-                f"ip addr flush dev {name}"
-                if facts.system == "Linux"
-                else f"ifconfig {name} {link.addresses[0]} delete"
-            )
-        )
+        own = link.addresses[0]
+        mend = f"ip addr flush dev {name}" if facts.system == "Linux" else f"ifconfig {name} {own} delete"
+        raise UsageError(f"{where}: interface {name} carries IP address {own}; use another, or run there: {mend}")
     if link.mtu < mtu:
         raise UsageError(
             f"{where}: interface {name} has MTU {link.mtu}, the tester's ports have {mtu}; make them the same"
@@ -270,11 +265,7 @@ _INNER_MTU: Final = 9700
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A chain on another machine.
-
-    Attributes:
-        ends: ends of each device, towards the Initiator and the Responder, with its namespace over there.
-    """
+    """A chain on another machine; of each device the ends towards Initiator and Responder, with its namespace there."""
 
     names: tuple[str, ...]
     ends: tuple[tuple[End, End], ...]

@@ -25,8 +25,8 @@ from natgauge.inputs.measuring_types import format_cores
 from natgauge.interruption import uninterrupted
 from natgauge.labs.common.addresses import pool_parameter, prefix_parameter
 from natgauge.labs.common.links import (
-    FILES,
-    VethCable,
+    COUNTER_FILES,
+    End,
     counters_of,
     neighbour_limits,
     of_one_machine,
@@ -47,11 +47,7 @@ from natgauge.words import EACH_ITS_OWN, Placement
 
 @dataclass(frozen=True, slots=True)
 class ChosenMachine:
-    """A machine as the user names it.
-
-    Attributes:
-        devices: number of devices on it, which are neighbours in the chain; None = all.
-    """
+    """A machine as the user names it, with its number of devices, neighbours in the chain; None = all."""
 
     host: SshHost
     interfaces: tuple[str, str]
@@ -70,7 +66,7 @@ class SystemWork:
 
 #: Counters of dropped frames, which BSD does not have.
 _COUNTERS: Final = "".join(
-    f"echo '{SECTION}{name}'; cat /proc/net/{name} 2> /dev/null || true\n" for name in ("dev", *FILES)
+    f"echo '{SECTION}{name}'; cat /proc/net/{name} 2> /dev/null || true\n" for name in ("dev", *COUNTER_FILES)
 )
 _QUEUES: Final = f"echo '{SECTION}qdisc'; tc -s qdisc show 2> /dev/null || true\n"
 _WORK: Final = f"""echo '{SECTION}softnet'; cat /proc/net/softnet_stat
@@ -113,43 +109,6 @@ class Segment:
     remarks: tuple[str, ...] = ()
     _work: SystemWork = _LINUX
 
-    @classmethod
-    def of(  # noqa: PLR0913 - one argument per part, all by keyword
-        cls,
-        *,
-        lab: str,
-        token: str,
-        control: Path,
-        chosen: ChosenMachine,
-        devices: Sequence[Device],
-        cables: Sequence[VethCable],
-        remember: Remember,
-        far: FarSettings | None,
-        limits: Mapping[str, int],
-    ) -> Segment:
-        """Plan the devices of a machine; nothing is sent."""
-        remote = Remote(chosen.host, token, control)
-        machine = RemoteMachine(remote, remember)
-        laid = layout(lab, [device.name for device in devices], cables, chosen.interfaces)
-        homes = tuple(
-            RemoteDevice(
-                device.name,
-                inside.netns,
-                inside.interface,
-                outside.interface,
-                {
-                    **device.environment,
-                    "NG_WORK": private_directory(device.name),
-                    "NG_INSIDE": inside.interface,
-                    "NG_OUTSIDE": outside.interface,
-                },
-                remote,
-                machine,
-            )
-            for device, (inside, outside) in zip(devices, laid.ends, strict=True)
-        )
-        return cls(remote, laid, homes, machine, remember, far, limits)
-
     @property
     def host(self) -> SshHost:
         """The machine."""
@@ -186,11 +145,7 @@ class Segment:
         return "" if online == wanted else f"it has {online} processors online, not {wanted}"
 
     def lay(self, mtu: int, cores: int | None, *, tunes: bool) -> None:
-        """Look at the machine, take it, and make its devices.
-
-        Args:
-            cores: number of processors that must be online; None = any number.
-        """
+        """Look at the machine, take it and make its devices; `cores` processors must be online, None = any number."""
         laid = self.layout
         found = self.look()
         refuse_unfit(found, f"ssh host {self.host}", laid.interfaces, mtu, laid.names)
@@ -344,9 +299,8 @@ class RemoteLab(Lab):
     One machine has all devices of a chain, or each has neighbouring ones. OpenBSD and FreeBSD have no such namespaces:
     there the machine itself is the only device.
 
-    The addresses are those of the `netns` lab. A machine's own namespace is not changed, so its connections,
-    including natgauge's own, are neither counted nor translated. Global settings (the size of the connection table ...)
-    are set there and restored at the end.
+    The addresses are those of the `netns` lab. Global settings (the size of the connection table ...) are set on the
+    machines and restored at the end.
     """
 
     kind: ClassVar[str] = "ssh"
@@ -404,24 +358,20 @@ class RemoteLab(Lab):
         self._register: Register | None = None
 
     def _planned(self, machines: Sequence[ChosenMachine], far: FarSettings | None, token: str) -> tuple[Segment, ...]:
+        """Plan the devices of each machine; nothing is sent."""
         limits = dict(neighbour_limits(self._blueprint.families, self._blueprint.hosts))
         segments: list[Segment] = []
         first = 0
         for at, chosen in enumerate(machines):
             count = len(self._blueprint.devices) if chosen.devices is None else chosen.devices
-            segments.append(
-                Segment.of(
-                    lab=self.name,
-                    token=f"{token}:{at}",
-                    control=control_of(directory_of(self.name), at),
-                    chosen=chosen,
-                    devices=self._blueprint.devices[first : first + count],
-                    cables=self._blueprint.cables[first : first + count + 1],
-                    remember=partial(self._remember, at),
-                    far=far,
-                    limits=limits,
-                )
-            )
+            devices = self._blueprint.devices[first : first + count]
+            cables = self._blueprint.cables[first : first + count + 1]
+            laid = layout(self.name, [device.name for device in devices], cables, chosen.interfaces)
+            remember = partial(self._remember, at)
+            remote = Remote(chosen.host, f"{token}:{at}", control_of(directory_of(self.name), at))
+            machine = RemoteMachine(remote, remember)
+            homes = tuple(_home(device, *ends, machine) for device, ends in zip(devices, laid.ends, strict=True))
+            segments.append(Segment(remote, laid, homes, machine, remember, far, limits))
             first += count
         return tuple(segments)
 
@@ -471,13 +421,12 @@ class RemoteLab(Lab):
         """Return the facts and settings of the machines: of several that differ, by the names of the devices."""
         known = {segment.name: _facts_of(segment) for segment in self._segments}
         names = dict.fromkeys(name for values in known.values() for name in values)
-        by_name = {name: {device: values.get(name) for device, values in known.items()} for name in names}
-        return {
-            name: next(iter(each.values()))
-            if all(value == next(iter(each.values())) for value in each.values())
-            else each
-            for name, each in by_name.items()
-        }
+        found = {}
+        for name in names:
+            each = {device: values.get(name) for device, values in known.items()}
+            first, *others = each.values()
+            found[name] = first if all(value == first for value in others) else each
+        return found
 
     def up(self) -> Self:
         """Take ports and machines, and lay the devices there; when that fails half way, it is undone."""
@@ -515,11 +464,11 @@ class RemoteLab(Lab):
             return
         for segment in self._segments:
             segment.take()
-        self._boot_seconds = boot.run(wanted, self._other_processors)
 
-    def _other_processors(self) -> str:
-        """Return why the machines are not back with the wanted processors; empty when they are."""
-        return next(filter(None, (segment.other_processors(self._wanted_cores) for segment in self._segments)), "")
+        def why_not_back() -> str:
+            return next(filter(None, (segment.other_processors(wanted) for segment in self._segments)), "")
+
+        self._boot_seconds = boot.run(wanted, why_not_back)
 
     def _remember(self, at: int, undo: str, says: str) -> None:
         """Write down what undoes something on machine `at`, from 0."""
@@ -542,13 +491,11 @@ class RemoteLab(Lab):
         return self._read().dropped
 
     def counters(self) -> LabCounters:
-        """Drops and network stacks, and the work so far of each processor of Linux machines with several.
-
-        The processors of several machines are numbered apart.
-        """
+        """Drops, network stacks, and the work of each processor, numbered apart, of Linux machines with several."""
         counters = self._read()
         try:
-            return replace(counters, core_work=self._core_work())
+            works = [(segment.name, segment.core_work()) for segment in self._segments]
+            return replace(counters, core_work=works[0][1] if len(works) == 1 else numbered_apart(works))
         except (BrokenError, HostError) as error:
             return replace(counters, error=str(error))
 
@@ -562,26 +509,19 @@ class RemoteLab(Lab):
                 network.setdefault(device, Counter()).update(own)
         return LabCounters(dropped, network=network)
 
-    def _core_work(self) -> WorkByCore:
-        if len(self._segments) == 1:
-            return self._segments[0].core_work()
-        return numbered_apart([(segment.name, segment.core_work()) for segment in self._segments])
-
     def __enter__(self) -> Self:
         return self.up()
 
     def __exit__(self, *exception: object) -> None:
-        error = next((one for one in exception if isinstance(one, BaseException)), None)
-        if error is None:
-            self.down()
-        else:
-            self._down_after(error)
+        self._down_after(next((one for one in exception if isinstance(one, BaseException)), None))
 
-    def _down_after(self, error: BaseException) -> None:
-        """Give all back after an error: what broke first is what the user must read, and what is left follows it."""
+    def _down_after(self, error: BaseException | None) -> None:
+        """Give all back: an error that broke it first is what the user must read, and what is left follows it."""
         try:
             self.down()
         except NatgaugeError as left:
+            if error is None:
+                raise
             error.add_note(str(left))
 
 
@@ -597,6 +537,12 @@ def _refuse_interfaces(machine: ChosenMachine) -> None:
             f"ssh host {machine.host}: interface {machine.interfaces[0]} is named for both sides; name two of them",
             at="ssh_host",
         )
+
+
+def _home(device: Device, inside: End, outside: End, machine: RemoteMachine) -> RemoteDevice:
+    own = {"NG_WORK": private_directory(device.name), "NG_INSIDE": inside.interface, "NG_OUTSIDE": outside.interface}
+    environment = {**device.environment, **own}
+    return RemoteDevice(device.name, inside.netns, inside.interface, outside.interface, environment, machine)
 
 
 def _facts_of(segment: Segment) -> dict[str, Any]:

@@ -40,8 +40,8 @@ from natgauge.labs.common.shell import SNIPPET_VARIABLES, last_words, run_shell,
 from natgauge.labs.contract import CommandResult
 
 #: How long a machine may take to answer at all, and then to let us in.
-CONNECT_SECONDS: Final = 10
-LOGIN_SECONDS: Final = 30.0
+_CONNECT_SECONDS: Final = 10
+_LOGIN_SECONDS: Final = 30.0
 #: A machine that is silent for three of these is gone.
 _ALIVE_SECONDS: Final = 3
 #: `ssh` ends with this status when it could not reach the far side or lost it (ssh(1)).
@@ -51,7 +51,7 @@ CONTROL: Final = "ssh"
 _GREETING: Final = "natgauge-connected"
 
 _OPTIONS: Final = (
-    "BatchMode=yes", "StrictHostKeyChecking=yes", f"ConnectTimeout={CONNECT_SECONDS}", "ConnectionAttempts=1",
+    "BatchMode=yes", "StrictHostKeyChecking=yes", f"ConnectTimeout={_CONNECT_SECONDS}", "ConnectionAttempts=1",
     f"ServerAliveInterval={_ALIVE_SECONDS}", "ServerAliveCountMax=3", "LogLevel=ERROR", "RequestTTY=no",
     "RemoteCommand=none", "ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "PermitLocalCommand=no",
     "ControlPersist=no", "UpdateHostKeys=no",
@@ -123,11 +123,7 @@ class Connection:
     """
 
     def __init__(self, host: SshHost, control: Path) -> None:
-        """Nothing is done yet.
-
-        Args:
-            control: where the socket is made that later calls of `ssh` share; no other connection has it.
-        """
+        """Nothing is done yet. `control`: where this connection alone makes the socket that calls of `ssh` share."""
         self.host = host
         self._control = control
         self._process: subprocess.Popen[bytes] | None = None
@@ -145,7 +141,7 @@ class Connection:
             self._process = process = _start(
                 self.host, shares, f"echo {_GREETING}; exec cat", (subprocess.PIPE, subprocess.PIPE, errors.fileno())
             )
-            if not _greeted(process, LOGIN_SECONDS):
+            if not _greeted(process, _LOGIN_SECONDS):
                 self.close()
                 raise HostError(explained(self.host, errors.text()))
 
@@ -255,7 +251,7 @@ PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 #: Seconds in addition to the snippet's own time limit, for the connection and the transfer of its output.
 _SLACK_SECONDS: Final = 5.0
-UNDO_SECONDS: Final = 120.0
+_UNDO_SECONDS: Final = 120.0
 _ANSWER: Final = re.compile(r"^natgauge-answer (\d+) (\S*) (\S*)\n", re.MULTILINE)
 #: Between the errors and the output of a snippet, which may be long and are cut at their ends.
 _BETWEEN: Final = "\nnatgauge-output\n"
@@ -389,7 +385,7 @@ def give_back(host: SshHost, token: str, undo: Sequence[str]) -> bool:
         f'[ "$failed" = 0 ] || exit 4\n'
         f"rm -rf {DIRECTORY}\nrm -f {_CLOSING}\necho {_GIVEN_BACK}\n"
     )
-    result = run_once(host, _grouped(script), UNDO_SECONDS)
+    result = run_once(host, _grouped(script), _UNDO_SECONDS)
     if result.status:
         raise BrokenError(f"ssh host {host}: not all could be undone ({result.said})")
     return _GIVEN_BACK in result.stdout
@@ -465,28 +461,28 @@ class RemoteMachine:
 
     def __init__(self, remote: Remote, remember: Remember) -> None:
         self.system = "Linux"
-        self._remote = remote
+        self.remote = remote
         self._remember = remember
 
     def free_octets(self) -> int:
         """Return MemAvailable of the machine; on systems other than Linux, free and inactive memory."""
         if self.system != "Linux":
-            octets = _of_pages(self._remote.run("vmstat -s", 30.0).stdout)
+            octets = _of_pages(self.remote.run("vmstat -s", 30.0).stdout)
             if octets is None:
-                raise HostError(f"ssh host {self._remote.host}: its `vmstat -s` prints no free pages")
+                raise HostError(f"ssh host {self.remote.host}: its `vmstat -s` prints no free pages")
             return octets
-        octets = memory_octets("MemAvailable", self._remote.run("cat /proc/meminfo", 30.0).stdout)
+        octets = memory_octets("MemAvailable", self.remote.run("cat /proc/meminfo", 30.0).stdout)
         if octets is None:
-            raise HostError(f"ssh host {self._remote.host}: its /proc/meminfo has no MemAvailable")
+            raise HostError(f"ssh host {self.remote.host}: its /proc/meminfo has no MemAvailable")
         return octets
 
     def object_caches(self) -> ObjectCaches:
         """Return the object caches of a Linux kernel; empty where they are not readable."""
-        return device_work.read(self._remote.run("cat /proc/slabinfo 2> /dev/null || :", 30.0).stdout)
+        return device_work.read(self.remote.run("cat /proc/slabinfo 2> /dev/null || :", 30.0).stdout)
 
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> RemoteSetting:
         """A global setting of it; nothing is touched yet."""
-        return RemoteSetting(self._remote, self._remember, name, paths, module)
+        return RemoteSetting(self.remote, self._remember, name, paths, module)
 
 
 def _of_pages(text: str) -> int | None:
@@ -563,7 +559,6 @@ class RemoteDevice:
     inside: str
     outside: str
     environment: Mapping[str, str]
-    remote: Remote = field(compare=False)
     machine: RemoteMachine = field(compare=False)
 
     def run(
@@ -575,7 +570,7 @@ class RemoteDevice:
         """
         variables = {**self.environment, **(environment or {})}
         try:
-            return self.remote.run(snippet, timeout, variables=variables, netns=self.netns)
+            return self.machine.remote.run(snippet, timeout, variables=variables, netns=self.netns)
         except HostError as error:
             # For the driver of a gateway, the device does not answer.
             raise BrokenError(f"device {self.name}: {error}") from error

@@ -69,11 +69,7 @@ def find() -> Image:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedFile:
-    """One file, folder or symbolic link of an archive.
-
-    Attributes:
-        content: content of a file, or the target of a symbolic link; empty for a folder.
-    """
+    """One file, folder or symbolic link of an archive; the content of a link is its target, that of a folder empty."""
 
     name: str
     mode: int
@@ -120,7 +116,9 @@ def read_user_files(folder: str, most_octets: int) -> UserFiles:
         raise wrong(
             "guest_files", f"{folder} is no folder; name one that has the guest's folders, such as usr/local/bin"
         )
-    paths = [path for path in _walked(place) if not _is_guests_own(place, path)]
+    # The guest has links such as lib to usr/lib anyway.
+    links = {place / name for name in _LINKED if (place / name).is_symlink()}
+    paths = [path for path in _walked(place) if path not in links]
     if not paths:
         raise wrong("guest_files", f"{folder} is empty; put the files into it, or leave the option out")
     size = sum(found.st_size for found in (path.lstat() for path in paths) if stat.S_ISREG(found.st_mode))
@@ -142,11 +140,6 @@ def _walked(place: Path) -> Iterator[Path]:
         yield Path(entry.path)
         if entry.is_dir(follow_symlinks=False):
             yield from _walked(Path(entry.path))
-
-
-def _is_guests_own(place: Path, path: Path) -> bool:
-    """Whether it is a link such as lib to usr/lib, which the guest has anyway."""
-    return path.parent == place and path.name in _LINKED and path.is_symlink()
 
 
 def _entry(place: Path, path: Path) -> ArchivedFile:

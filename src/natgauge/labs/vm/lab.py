@@ -45,8 +45,8 @@ Accelerator = Literal["kvm", "tcg"]
 
 PROGRAM: Final = "qemu-system-x86_64"
 #: Where the guest's sshd is reached, in the tester's namespace.
-SSH_PORT: Final = 22022
-READY: Final = "natgauge-guest-ready"
+_SSH_PORT: Final = 22022
+_READY: Final = "natgauge-guest-ready"
 #: A guest with KVM is up in two seconds; one that is not by then never will be (seen where KVM is nested and broken).
 _KVM_SECONDS: Final = 12.0
 #: Ten seconds on an idle core, minutes on a host that runs other programs on all cores. A guest that ends is noticed.
@@ -63,8 +63,8 @@ _MACS: Final = ("02:6e:67:00:fe:01", "02:6e:67:00:fe:02", "02:6e:67:00:fe:03")
 class Shape:
     """Processors and memory of a guest."""
 
-    cores: int = 1
-    memory: int = 1024
+    cores: int
+    memory: int
 
     def checked(self) -> Shape:
         """Return this shape after a check."""
@@ -109,12 +109,12 @@ class Guest:
         for name in ("host", "user"):
             _run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(keys / name)])
         (keys / "authorized").write_text((keys / "user.pub").read_text())
-        (keys / "known").write_text(f"[127.0.0.1]:{SSH_PORT} {(keys / 'host.pub').read_text()}")
+        (keys / "known").write_text(f"[127.0.0.1]:{_SSH_PORT} {(keys / 'host.pub').read_text()}")
         added = archive(self._added(keys))
         # It contains the guest's keys.
         file_access.write_private(self.folder / "initrd", self.image.initrd.read_bytes() + gzip.compress(added, 1))
         self.config.write_text(
-            f"Host guest\n    HostName 127.0.0.1\n    Port {SSH_PORT}\n    User root\n    IdentityFile {keys}/user\n"
+            f"Host guest\n    HostName 127.0.0.1\n    Port {_SSH_PORT}\n    User root\n    IdentityFile {keys}/user\n"
             "    IdentitiesOnly yes\n    IdentityAgent none\n    GlobalKnownHostsFile none\n"
             f"    UserKnownHostsFile {keys}/known\n"
         )
@@ -134,11 +134,7 @@ class Guest:
         return [ArchivedFile("natgauge", stat.S_IFDIR | 0o700), *entries, *self.files.entries]
 
     def boot(self, accelerator: Accelerator | None) -> Accelerator:
-        """Start the guest and wait until it can be reached.
-
-        Args:
-            accelerator: "kvm" or emulation; None = KVM where a guest starts with it, else emulation.
-        """
+        """Start the guest and wait until it can be reached; None = with KVM where that works, else by emulation."""
         if accelerator == "kvm" and not os.access(_KVM, os.R_OK | os.W_OK):
             raise HostError("guest accelerator: kvm: this host has no /dev/kvm; leave it out, or choose tcg")
         if accelerator is None:
@@ -173,7 +169,7 @@ class Guest:
             end = (
                 f"tap,id=n{number},ifname={self.taps[number]},script=no,downscript=no{queues}"
                 if is_tap
-                else f"user,id=n{number},restrict=on,hostfwd=tcp:127.0.0.1:{SSH_PORT}-10.0.2.15:22"
+                else f"user,id=n{number},restrict=on,hostfwd=tcp:127.0.0.1:{_SSH_PORT}-10.0.2.15:22"
             )
             card = f"virtio-net-pci,netdev=n{number},mac={mac},romfile={several if is_tap else ''}"
             cards += ["-netdev", end, "-device", card]
@@ -211,7 +207,7 @@ class Guest:
             resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MOST_OCTETS, MOST_OCTETS))
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and process.poll() is None:
-            if READY in text_of(console):
+            if _READY in text_of(console):
                 self.process = process
                 return True
             time.sleep(0.05)

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from natgauge.inputs.input import Text, chosen, wrong
 from natgauge.labs.common.addresses import parse_range
@@ -19,44 +20,35 @@ if TYPE_CHECKING:
 
 
 #: A device that forgets nothing for longer is emptied by a command.
-LONGEST_TIMEOUT: Final = 86_400
+_LONGEST_TIMEOUT: Final = 86_400
 _MAC: Final = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
+#: Options that name the device on a link, a range of addresses, or a command on this host.
+_GATEWAY: Final[Mapping[str, Any]] = {"type": Text("MAC|IP"), "moves_figures": False}
+_RANGE: Final[Mapping[str, Any]] = {"type": Text("A-B"), "moves_figures": False}
+_COMMAND: Final[Mapping[str, Any]] = {"type": Text("CMD"), "moves_figures": False}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WireOptions(PortOptions):
     """Options of the lab: the device's MAC or IP address on the link of each port, and facts about the device."""
 
-    initiator_gateway: str | None = chosen(
-        None, "Address of the device on the Initiator's link", type=Text("MAC|IP"), moves_figures=False
-    )
-    responder_gateway: str | None = chosen(
-        None, "Address of the device on the Responder's link", type=Text("MAC|IP"), moves_figures=False
-    )
-    pool: str | None = chosen(None, "Outside addresses of the device", type=Text("A-B"), moves_figures=False)
+    initiator_gateway: str | None = chosen(None, "Address of the device on the Initiator's link", **_GATEWAY)
+    responder_gateway: str | None = chosen(None, "Address of the device on the Responder's link", **_GATEWAY)
+    pool: str | None = chosen(None, "Outside addresses of the device", **_RANGE)
     mapped_addresses: str | None = chosen(
-        None,
-        "Addresses to which a stateless translator maps the source addresses, in the same order",
-        type=Text("A-B"),
-        moves_figures=False,
+        None, "Addresses to which a stateless translator maps the source addresses, in the same order", **_RANGE
     )
     initiator_background: str | None = chosen(
-        None,
-        "IPv6 addresses of the tester for --foreground-share, on the Initiator's side",
-        type=Text("A-B"),
-        moves_figures=False,
+        None, "IPv6 addresses of the tester for --foreground-share, on the Initiator's side", **_RANGE
     )
     responder_background: str | None = chosen(
-        None,
-        "IPv6 addresses of the tester for --foreground-share, on the Responder's side",
-        type=Text("A-B"),
-        moves_figures=False,
+        None, "IPv6 addresses of the tester for --foreground-share, on the Responder's side", **_RANGE
     )
     device_timeout: int | None = chosen(
         None,
         "UDP timeout of the device, after which it has removed a connection",
         "s",
-        (1, LONGEST_TIMEOUT),
+        (1, _LONGEST_TIMEOUT),
         label="time-out of the device",
         moves_figures=False,
     )
@@ -66,23 +58,20 @@ class WireOptions(PortOptions):
     empty_command: str | None = chosen(
         None,
         "Shell command on this host that clears the device's connection table",
-        type=Text("CMD"),
         label="command that empties the device",
-        moves_figures=False,
+        **_COMMAND,
     )
     count_command: str | None = chosen(
         None,
         "Shell command on this host that prints the device's number of connections",
-        type=Text("CMD"),
         label="command that counts its connections",
-        moves_figures=False,
+        **_COMMAND,
     )
     reboot_command: str | None = chosen(
         None,
         "Shell command on this host that restarts the device, with $NG_CORES cores, and ends when it is ready",
-        type=Text("CMD"),
         label="command that restarts the device",
-        moves_figures=False,
+        **_COMMAND,
     )
 
 

@@ -35,7 +35,7 @@ from natgauge.words import Address, Family, Placement
 
 #: RFC 2544 section 23: receivers stay open 2 s after the last frame.
 GRACE_SECONDS: Final = 2.0
-ETHERNET_MTU: Final = 1500
+_ETHERNET_MTU: Final = 1500
 #: Begins the name of the lock of a port.
 _PORT_LOCK: Final = "port-"
 #: The Responder's IPv4 addresses as an Initiator with IPv4 writes them, where the Responder has them behind the prefix.
@@ -80,7 +80,8 @@ class WireLab(Lab):
         """
         if (initiator.interface, initiator.netns) == (responder.interface, responder.netns):
             raise UsageError(f"interface {initiator.interface}: is named for both ports; name two different ones")
-        for port in (initiator, responder):
+        self._both = initiator, responder
+        for port in self._both:
             if port.gateway_mac is None and port.gateway_address is None:
                 raise UsageError(
                     f"interface {port.interface}: the device's MAC or IP address on this link is missing; name one"
@@ -150,7 +151,8 @@ class WireLab(Lab):
             self.take()
             if self._boot is not None:
                 self._boot_seconds = self._boot.run(self.device_cores.count, self._why_not_back)
-            self.await_carrier(LINK_SECONDS if self._may_negotiate() else 0.0)
+            states = (inside(port.netns, partial(read_port, port.interface)) for port in self._both)
+            self.await_carrier(LINK_SECONDS if any(state.may_negotiate for state in states) else 0.0)
         except BaseException:
             self.down()
             raise
@@ -158,13 +160,8 @@ class WireLab(Lab):
 
     def _without_carrier(self) -> str:
         """Return the first port whose link is not up; empty when both are."""
-        ports = (self.initiator, self.responder)
-        down = (port for port in ports if not link_attribute(port.netns, port.interface, "IFLA_CARRIER"))
+        down = (port for port in self._both if not link_attribute(port.netns, port.interface, "IFLA_CARRIER"))
         return next((port.interface for port in down), "")
-
-    def _may_negotiate(self) -> bool:
-        ports = (self.initiator, self.responder)
-        return any(inside(port.netns, partial(read_port, port.interface)).may_negotiate for port in ports)
 
     def _why_not_back(self) -> str:
         without = self._without_carrier()
@@ -175,7 +172,7 @@ class WireLab(Lab):
         capabilities.require("using ports", *capabilities.PORTS)
         # Not added to those of the lab's last use.
         remarks: list[str] = []
-        for port in (self.initiator, self.responder):
+        for port in self._both:
             if port.netns is not None and not exists(port.netns):
                 raise UsageError(f'namespace {port.netns}: does not exist; "ip netns" lists those there are')
             # Before the lock, which is a file of the port's name.
@@ -216,7 +213,7 @@ class WireLab(Lab):
     def dropped(self) -> Mapping[str, int]:
         """Frames the two ports dropped since they exist: "initiator port received", "initiator port sent" ..."""
         figures: dict[str, int] = {}
-        for place, port in zip(TESTER_PLACES, (self.initiator, self.responder), strict=True):
+        for place, port in zip(TESTER_PLACES, self._both, strict=True):
             counters = drop_counters(port.netns)
             if port.interface not in counters:
                 raise HostError(f"interface {port.interface}: is gone; plug it in and begin again")
@@ -231,11 +228,7 @@ class WireLab(Lab):
 
 
 def port_lock(interface: str, netns: str | None) -> Lock:
-    """Return the lock that every user of a port takes, whichever name of its namespace the user knows.
-
-    Args:
-        netns: name of that namespace; None = the namespace of the calling thread.
-    """
+    """Return the lock of a port, the same by any name of its namespace; None = the calling thread's."""
     place = f" in {netns}" if netns else ""
     return Lock(f"{_PORT_LOCK}{inode_of(netns)}-{interface}", f"port {interface}{place}")
 
@@ -262,6 +255,6 @@ def _media(port: Port) -> Media:
 def _mtu(port: Port) -> int:
     """Ethernet's own where it cannot be read; a missing port is refused when the lab is entered."""
     try:
-        return link_attribute(port.netns, port.interface, "IFLA_MTU") or ETHERNET_MTU
+        return link_attribute(port.netns, port.interface, "IFLA_MTU") or _ETHERNET_MTU
     except BrokenError:
-        return ETHERNET_MTU
+        return _ETHERNET_MTU

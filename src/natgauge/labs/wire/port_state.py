@@ -28,9 +28,8 @@ from pydantic import BaseModel, ConfigDict
 from pyroute2 import IPRoute
 from pyroute2.ethtool.common import LINK_PORT_NAMES, PORT_NONE, PORT_OTHER
 from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
-from pyroute2.netlink import NLM_F_REQUEST, genlmsg
+from pyroute2.netlink import genlmsg
 from pyroute2.netlink.exceptions import NetlinkError
-from pyroute2.netlink.generic import GenericNetlinkSocket
 
 from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.finding import Finding
@@ -87,15 +86,9 @@ class _Message(genlmsg):  # type: ignore[misc]  # pyroute2 has no types
 
 def features(index: int) -> Features | None:
     """XDP features of the interface with this number in the calling thread's namespace; None = cannot be asked."""
-    message = _Message()
-    message["cmd"] = _DEVICE_GET
-    message["version"] = 1
-    message["attrs"] = [("NETDEV_A_DEV_IFINDEX", index)]
     try:
-        with GenericNetlinkSocket() as netdev:
-            netdev.bind("netdev", _Message)
-            (answer,) = netdev.nlm_request(message, msg_type=netdev.prid, msg_flags=NLM_F_REQUEST)
-            features = answer.get_attr("NETDEV_A_DEV_XDP_FEATURES")
+        answer = network_ports.request("netdev", _Message, _DEVICE_GET, [("NETDEV_A_DEV_IFINDEX", index)])
+        features = answer.get_attr("NETDEV_A_DEV_XDP_FEATURES")
     except NetlinkError:
         return None
     return None if features is None else Features(features & 7)
@@ -205,9 +198,7 @@ def media_of(interface: str) -> Media:
     driver, firmware = _driver(interface)
     pause = network_ports.read(interface, "pause")
     flow: FlowControl = "not known" if pause is None else _FLOW[pause["rx"] == "on", pause["tx"] == "on"]
-    if not _has_card(interface):
-        return Media(driver, firmware, VIRTUAL, None, flow)
-    medium, megabits = _medium_and_speed(interface)
+    medium, megabits = _medium_and_speed(interface) if _has_card(interface) else (VIRTUAL, None)
     return Media(driver, firmware, medium, megabits, flow)
 
 
