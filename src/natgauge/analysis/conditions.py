@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What results allow to claim: which figures may be ranked or share an axis, and which gateway is best.
+"""What results allow to claim: which figures may be ranked or share an axis, which gateway is best, what cores gain.
 
-The one rule on figures that are put into an order, or drawn on one axis: the conditions in which they differ. Figures
-may be ranked together, and share an axis, where nothing but the gateway differs, and gateways do the same work on
-frames. All views ask this module, and add its sentence where figures have different conditions.
+Figures may be ranked together, and share an axis, where nothing but the gateway differs, and gateways do the same work
+on frames. All views ask this module, and add its sentence where figures have different conditions.
 
-What results allow to claim: which gateway is best at a point, and what a device gains along an axis. A claim is no
-stronger than the interval of its contrast: an interval that contains "no difference" allows none.
+A claim is no stronger than the interval of its contrast: an interval that contains "no difference" allows none.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from pydantic import JsonValue
 
@@ -115,7 +113,8 @@ class Condition:
         for value, name in zip(self.values, self.names, strict=True):
             if name not in own[value]:
                 own[value].append(name)
-        texts = [f"{value}: {_listed(names)}" for value, names in own.items()]
+        listed = [f"{len(names)} gateways" if len(names) > _MOST_NAMES else enumerated(names) for names in own.values()]
+        texts = [f"{value}: {names}" for value, names in zip(own, listed, strict=True)]
         return f"{self.label} ({'; '.join(texts)})" if all(self.values) else self.label
 
 
@@ -319,16 +318,9 @@ def _host(figure: RankedFigure) -> str:
     return ", ".join(shown(value) for name in ("cpu", "kernel") if (value := figure.parameters.get(name)) is not None)
 
 
-def _listed(names: Sequence[str]) -> str:
-    if len(names) > _MOST_NAMES:
-        return f"{len(names)} gateways"
-    return enumerated(names)
-
-
 #: "sure": the interval excludes that nothing differs, at the confidence level, and nothing else could change that.
 #: "seen": the interval excludes it, but covers less, or there are reasons against it; true of these repetitions alone.
 Certainty = Literal["sure", "seen", "cannot tell"]
-CERTAINTIES: Final[tuple[Certainty, ...]] = ("sure", "seen", "cannot tell")
 #: An interval that covers less is no reason for any claim.
 LEAST_COVERAGE: Final = 0.5
 #: Parameters of the device, which differ between gateways.
@@ -402,7 +394,7 @@ class Growth:
 
 def weakest(claims: Sequence[Claim]) -> Certainty:
     """Return the certainty of the weakest of several claims, at least one."""
-    return max((claim.certainty for claim in claims), key=CERTAINTIES.index)
+    return max((claim.certainty for claim in claims), key=get_args(Certainty).index)
 
 
 def claim(first: Result, second: Result, among: int = 1) -> Claim:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doubts about searches: what decided them, and what only their procedure knows.
+"""Doubts about searches: disturbances that excused failed trials, limits other than the device, and notes of procedures.
 
-Disturbances excuse failed trials, or not the device, or not always the same, limited. What only the procedure knows it
-writes as notes on its result, where it sees what they say.
+What only the procedure knows it writes as notes on its result, where it sees what they say.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ def _several(facts: Facts) -> Iterator[Said]:
         yield Said(f"the bottleneck {most}, {named}")
 
 
-_OF_LIMITS: Final = (
+DOUBTS: Final = (
     Doubt(
         word="undecided",
         plainly="the measurement ended before the answer was found exactly",
@@ -180,11 +179,6 @@ _OF_LIMITS: Final = (
         holds=_several,
         meaning="not all repetitions had the same limit; the text says how many had which",
     ),
-)
-
-
-DOUBTS: Final = (
-    *_OF_LIMITS,
     Doubt(
         word="ended early",
         plainly="the measurement ended before it was complete",
