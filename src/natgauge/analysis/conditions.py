@@ -120,11 +120,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Unlike:
-    """The different conditions of figures of one metric that a view shows together.
-
-    Attributes:
-        so: what follows for these figures: `ORDERED`, `NOT_RANKED`, `NOT_ON_ONE_AXIS` or `NOT_RANKED_BY_TABLES`.
-    """
+    """The different conditions of figures of one metric that a view shows together; `so` is one of `_ENDS`."""
 
     metric: str
     conditions: tuple[Condition, ...]

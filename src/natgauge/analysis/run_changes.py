@@ -114,8 +114,7 @@ def matched(
 ) -> tuple[list[tuple[Thing, Thing]], tuple[Thing, ...], tuple[Thing, ...]]:
     """Give each thing the partner with the same key that is most like it; each thing has at most one partner.
 
-    Returns:
-        The pairs in the order of the first run, and the things of each run without a partner.
+    Returns the pairs in the order of the first run, and the things of each run without a partner.
     """
     candidates = sorted(
         (*unlike(mine, its), abs(at - place), at, place)

@@ -90,12 +90,8 @@ class EvidenceLines(NamedTuple):
 NO_EVIDENCE: Final = EvidenceLines()
 
 
-def stored_apart(fields: Mapping[str, Any], known: Extent) -> tuple[dict[str, Any], EvidenceLines]:
-    """Take the evidence out of the fields of a line.
-
-    Returns:
-        The fields, with the extent of the files in its place; and the lines for these files.
-    """
+def _stored_apart(fields: Mapping[str, Any], known: Extent) -> tuple[dict[str, Any], EvidenceLines]:
+    """Return the fields of a line with the extent of the files in place of the evidence, and the lines for these."""
     recorded: Memory = fields[EVIDENCE]
     of_all: dict[str, object] = {"repetition": fields["repetition"]}
     trials = _lines(recorded.trials, TRIAL_SCHEMA, "trial", known.trials, of_all)
@@ -135,9 +131,10 @@ class EvidenceFile:
         """Refuse to go on without evidence that the journal counts, or where a link leads out of the campaign."""
         self._refuse_elsewhere()
         for name, (octets, _) in known.files.items():
-            sizes = [path.stat().st_size for path in (self.making / name, self.result / name) if path.is_file()]
-            if octets > (sizes or [0])[0]:
-                raise UsageError(self._lacking(name, (sizes or [0])[0], known))
+            places = (self.making / name, self.result / name)
+            size = next((path.stat().st_size for path in places if path.is_file()), 0)
+            if octets > size:
+                raise UsageError(self._lacking(name, size, known))
 
     def append(self, lines: EvidenceLines, known: Extent) -> None:
         """Append lines of trials and rounds; they are on the disk when this returns."""
@@ -359,7 +356,7 @@ class CampaignState:
         """Return the next line of the journal, and the lines that go with it to the files of evidence."""
         evidence = NO_EVIDENCE
         if EVIDENCE in fields:
-            fields, evidence = stored_apart(fields, self.measurement(fields["cell"], fields["measurement"]).stored)
+            fields, evidence = _stored_apart(fields, self.measurement(fields["cell"], fields["measurement"]).stored)
         return entry_of(event, fields), evidence
 
     def _retry(self, line: RetriedLine) -> None:
@@ -374,12 +371,10 @@ class CampaignState:
 
 @dataclass(frozen=True, slots=True)
 class MeasurementStatus:
-    """One measurement of one cell.
+    """One measurement of one cell; unit and folder are empty while there is none.
 
     Attributes:
         values: values of ended repetitions, without bounds from repetitions that a time limit cut off.
-        unit: unit of the values; empty while there is none.
-        folder: folder of the result; empty while there is none.
         broken: reason why the measurement cannot continue; empty = it can.
         bounds: of each value, whether it is only a lower bound, because not the device limited it.
         sending: directions of a rate of frames, in words; empty for other values.
@@ -433,9 +428,7 @@ def status(folder: Path, state: CampaignState | None = None) -> CampaignStatus:
     campaign = read_record(folder / CAMPAIGN, CampaignRecord)
     if state is None:
         state = CampaignState.of(folder) if (folder / JOURNAL).exists() else CampaignState()
-    measurements = tuple(
-        _measurement(state, cell, measurement) for cell in campaign.cells for measurement in cell.measurements
-    )
+    measurements = tuple(_measurement(state, cell, each) for cell in campaign.cells for each in cell.measurements)
     running = sorted(state.running.values(), key=lambda trial: float(trial["at"]))
     return CampaignStatus(
         name=campaign.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, Literal, cast
 
@@ -267,9 +267,8 @@ def read_gateways(
     called = names if labels is None else _labels(labels, len(names))
     for (recipe, own), label in zip(parts, called, strict=True):
         gateway = ComparedGateway(label, recipe, ask(_METRIC, recipe.origin, {**given, **own}, like=like.origin))
-        alike = sum(
-            other.label.removesuffix(f" ({number})") == gateway.label for number, other in enumerate(gateways, start=1)
-        )
+        others = enumerate(gateways, start=1)
+        alike = sum(other.label.removesuffix(f" ({number})") == gateway.label for number, other in others)
         gateways.append(replace(gateway, label=f"{gateway.label} ({alike + 1})") if alike else gateway)
     for gateway in gateways:
         _refuse_unlike(gateways[0], gateway, unlike=unlike)
@@ -280,9 +279,8 @@ def _labels(text: str, number: int) -> list[str]:
     """Return the names that gateways have in results, one for each."""
     labels = [label.strip() for label in text.split(",")]
     if not all(labels) or len(labels) != number:
-        raise wrong(
-            "labels", f"{text!r} has no name for each of {number} gateways; write {number}, with commas between"
-        )
+        fault = f"{text!r} has no name for each of {number} gateways; write {number}, with commas between"
+        raise wrong("labels", fault)
     return labels
 
 
@@ -318,8 +316,8 @@ def _parts(name: str) -> tuple[Recipe, dict[str, object]]:
     return load(matched["gateway"] if matched else name), own
 
 
-def _settings(text: str) -> Iterable[tuple[str, str]]:
-    """Yield the names and texts of settings; "cores=ce=2,pe=3" is one setting, because none is called "pe".
+def _settings(text: str) -> list[tuple[str, str]]:
+    """Return the names and texts of settings; "cores=ce=2,pe=3" is one setting, because none is called "pe".
 
     A name may be written as that of its option: "frame-size=512".
     """
@@ -331,7 +329,7 @@ def _settings(text: str) -> Iterable[tuple[str, str]]:
             settings[-1] = settings[-1][0], f"{settings[-1][1]},{part}"
         else:
             settings.append((name.replace("-", "_"), value))
-    yield from settings
+    return settings
 
 
 def _value(name: str, setting: str, text: str) -> object:
@@ -348,24 +346,22 @@ def _reasons_not_sliced(gateway: ComparedGateway, placement: Placement) -> list[
     """Return the reasons why slices cannot time this gateway's frames."""
     own = (gateway.placement or placement) if gateway.lab_kind.shares_core else "external"
     order = gateway.question.cell.traffic.order
-    # Procedure `cost` refuses it, too.
-    ordered = [] if order == "permutation" else [f"order: slices open connections in permutation, not {order}"]
-    processes = gateway.recipe.own_processes
-    return reasons_not_timed(gateway.label, own, own_processes=processes) + [
-        f"{gateway.label}: {reason}" for reason in ordered
-    ]
+    reasons = reasons_not_timed(gateway.label, own, own_processes=gateway.recipe.own_processes)
+    if order != "permutation":
+        # Procedure `cost` refuses it, too.
+        reasons.append(f"{gateway.label}: order: slices open connections in permutation, not {order}")
+    return reasons
 
 
 def _refuse_unlike(first: ComparedGateway, other: ComparedGateway, *, unlike: bool) -> None:
-    def does(gateway: ComparedGateway) -> tuple[str, str, str]:
-        recipe = gateway.recipe
-        devices = f"with {with_noun(recipe.length, 'devices')}"
-        return recipe.kind, recipe.initiator_family, devices
+    def does(recipe: Recipe) -> str:
+        return f"{recipe.kind} {recipe.initiator_family} with {with_noun(recipe.length, 'devices')}"
 
-    if does(other) != does(first) and not unlike:
+    mine, its = does(first.recipe), does(other.recipe)
+    if mine != its and not unlike:
         raise UsageError(
-            f"{other.label}: is of kind {' '.join(does(other))}, {first.label} of kind {' '.join(does(first))}; they "
-            "do different work: add --unlike to compare them nevertheless"
+            f"{other.label}: is of kind {its}, {first.label} of kind {mine}; they do different work: add --unlike to "
+            "compare them nevertheless"
         )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doubts about searches: disturbances that excused failed trials, limits other than the device, and notes of procedures.
+"""Doubts about searches: disturbances that excused failed trials, other limits than the device, notes of procedures.
 
 What only the procedure knows it writes as notes on its result, where it sees what they say.
 """
