@@ -82,13 +82,11 @@ def words_of(having: Callable[[KnownDoubt], bool]) -> frozenset[str]:
     return frozenset(word for word, doubt in known_doubts().items() if having(doubt))
 
 
-#: Subjects of a note that is no reason for doubt.
-SubjectWord = Literal[
+#: Words of doubts, and subjects of notes that are no reason for doubt.
+NoteWord = Literal[
+    DoubtWord,
     "device", "method", "own delay", "phase 1", "repetitions", "search", "settings", "tester", "throughput", "trials",
 ]  # fmt: skip
-
-NoteWord = Literal[DoubtWord, SubjectWord]
-
 GRADES: Final[tuple[Grade, ...]] = get_args(Grade)
 
 

@@ -45,11 +45,10 @@ _HOST: Final = (
 )  # fmt: skip
 _FAMILIES: Final = ("initiator_family", "responder_family")
 _FRAMES: Final = ("frame_size", "frame_side", "frame_sizes", "down_frame_sizes")
-_CHAIN: Final = "chain"
 #: The metric whose parameters move a cost.
 COST: Final = "cost"
 #: Parameters of the device that are conditions: the work it does.
-WORK: Final = frozenset({"kind", _CHAIN, "responder_family"})
+WORK: Final = frozenset({"kind", "chain", "responder_family"})
 #: Ends of the sentence on different conditions: of an order of figures, and of figures that have none.
 ORDERED: Final = "the order of these figures is not that of the gateways alone"
 NOT_RANKED: Final = "they are not ranked"
@@ -145,7 +144,7 @@ class Unlike:
 
 def figure_of(result: Result) -> RankedFigure:
     """Return the figure of a measurement."""
-    chain = result.parameter(_CHAIN)
+    chain = result.parameter("chain")
     return RankedFigure(result.gateway, result.metric, result.parameters, len(chain) if isinstance(chain, list) else 1)
 
 
@@ -179,7 +178,7 @@ def unlike_conditions(figures: Sequence[RankedFigure], *, except_for: Collection
         return []
     read: dict[tuple[str, ...], tuple[str, Callable[[RankedFigure], str]]] = {
         ("placement",): ("placement", partial(_value, "placement")),
-        (_CHAIN,): ("number of devices", lambda figure: str(figure.devices)),
+        ("chain",): ("number of devices", lambda figure: str(figure.devices)),
         ("kind",): ("kind", partial(_value, "kind")),
         _FAMILIES: ("pair of address families", _families),
         ("transport",): ("transport", _transport),
@@ -269,7 +268,7 @@ def _having(name: str, figures: Sequence[RankedFigure]) -> Sequence[RankedFigure
 
 def _differ(figures: Sequence[RankedFigure], names: Sequence[str]) -> bool:
     """Whether figures differ in one of these parameters; repetitions with several values are like nothing."""
-    if names == [_CHAIN]:
+    if names == ["chain"]:
         return len({figure.devices for figure in figures}) > 1
     first, *others = figures
     return any(

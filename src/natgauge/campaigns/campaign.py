@@ -323,7 +323,6 @@ def _refuse_other(plan: plans.Plan, begun: CampaignRecord, folder: Path) -> None
 
 
 def _refuse_other_inputs(cells: Sequence[PlannedCell], begun: CampaignRecord, folder: Path) -> None:
-    """Refuse recipes, and files that settings name, with another content."""
     for device, now in _recipes(cells).items():
         if begun.recipes.get(device) != now:
             raise UsageError(

@@ -123,7 +123,8 @@ def points(plan: Plan, where: str = "plan") -> tuple[PlannedCell, ...]:
     planned = []
     for device, together, *chosen in itertools.product(plan.gateways, plan.point or [{}], *series.values()):
         values = dict(zip(series, chosen, strict=True))
-        name = _cell_name(device, together, values)
+        parts = (point_name(together), *(f"{key}-{value}" for key, value in values.items()))
+        name = as_name([Path(device).name.removesuffix(".toml"), *parts]).strip("-")
         cell = _point(plan, name, device, together, values, known=known)
         if isinstance(cell, PlannedCell):
             planned.append(cell)
@@ -172,11 +173,6 @@ def _in(names: Sequence[str], number: int) -> str:
     if len(names) == number:
         return ""
     return f" (cell {names[0]})" if len(names) == 1 else f" (cell {names[0]} and {len(names) - 1} more)"
-
-
-def _cell_name(device: str, together: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    parts = [point_name(together), *(f"{name}-{value}" for name, value in values.items())]
-    return as_name([Path(device).name.removesuffix(".toml"), *parts]).strip("-")
 
 
 def _keys(point: Mapping[str, Any]) -> dict[str, Any]:

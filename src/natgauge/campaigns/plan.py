@@ -104,7 +104,6 @@ def keys_of_place() -> frozenset[str]:
 
 
 def _key_named(name: str, known: Mapping[str, Input]) -> Input:
-    """The input of this name."""
     if name not in known:
         raise UsageError(f"unknown key; {did_you_mean(name, known)}")
     return known[name]

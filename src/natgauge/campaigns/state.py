@@ -10,7 +10,6 @@ The status follows from the campaign's folder alone: also while it runs, from an
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
@@ -32,6 +31,7 @@ from natgauge.campaigns.journal import (
     entries,
     entry_of,
     is_written,
+    text_of,
     typed,
     unwritable_journal,
     write,
@@ -114,7 +114,7 @@ def _lines(
         {"schema": schema, what: number, **of_all, **plain(record)}
         for number, record in enumerate(records, start=before + 1)
     )
-    return "".join(json.dumps(each, allow_nan=False, separators=(",", ":")) + "\n" for each in numbered).encode()
+    return "".join(f"{text_of(each)}\n" for each in numbered).encode()
 
 
 class EvidenceFile:

@@ -257,7 +257,6 @@ class _Labelled(Unread):
         self.store: Store | None = None
 
     def add_trial(self, trial: Mapping[str, object]) -> None:
-        """Write a trial to the results folder, if there is one."""
         if self.store is not None:
             self.store.add_trial({"gateway": self.label, **trial})
 

@@ -47,7 +47,6 @@ MOST_SECONDS: Final = 86_400.0
 
 
 def _check_commit(name: str, value: str) -> None:
-    """Refuse a commit without a name, or whose date is none."""
     try:
         named = commit_of(value)[0]
     except ValueError:
@@ -75,10 +74,7 @@ class CompareOptions:
         default="slices: all; rates: new,both",
     )
     level: float = chosen(
-        0.95,
-        "Confidence level of each interval, over all interim analyses together",
-        "share",
-        (0.5, 0.999),
+        0.95, "Confidence level of each interval, over all interim analyses together", "share", (0.5, 0.999)
     )
     resolve: float | None = chosen(
         None,
@@ -94,11 +90,7 @@ class CompareOptions:
         (0.001, 10.0),
     )
     most_seconds: float | None = chosen(
-        None,
-        "Longest time of the comparison",
-        "s",
-        (1.0, MOST_SECONDS),
-        default="slices: 60; rates: 450 per gateway",
+        None, "Longest time of the comparison", "s", (1.0, MOST_SECONDS), default="slices: 60; rates: 450 per gateway"
     )
     unlike: bool = chosen(False, "Allow gateways of different kinds, or with different numbers of devices")
     loss_tolerance: float = chosen(
@@ -276,7 +268,6 @@ def read_gateways(
 
 
 def _labels(text: str, number: int) -> list[str]:
-    """Return the names that gateways have in results, one for each."""
     labels = [label.strip() for label in text.split(",")]
     if not all(labels) or len(labels) != number:
         fault = f"{text!r} has no name for each of {number} gateways; write {number}, with commas between"
@@ -306,7 +297,6 @@ def traffic_of_rules(gateways: Sequence[ComparedGateway]) -> str | None:
 
 
 def _parts(name: str) -> tuple[Recipe, dict[str, object]]:
-    """Return the recipe of a gateway and its own settings."""
     matched = _SETTINGS.fullmatch(name)
     own: dict[str, object] = {}
     for setting, text in _settings(matched["settings"] if matched else ""):
@@ -343,7 +333,6 @@ def _value(name: str, setting: str, text: str) -> object:
 
 
 def _reasons_not_sliced(gateway: ComparedGateway, placement: Placement) -> list[str]:
-    """Return the reasons why slices cannot time this gateway's frames."""
     own = (gateway.placement or placement) if gateway.lab_kind.shares_core else "external"
     order = gateway.question.cell.traffic.order
     reasons = reasons_not_timed(gateway.label, own, own_processes=gateway.recipe.own_processes)

@@ -13,7 +13,7 @@ from natgauge.figure_text import number as written
 from natgauge.interval_text import readings_of
 from natgauge.metrics.catalogue import FEW_FRAMES, RFC_TAGS, TIMED_FRAMES, TOO_FEW_FRAMES
 from natgauge.other_traffic import other_traffic_note
-from natgauge.procedures.kit.results import Measurement, MeasurementResult
+from natgauge.procedures.kit.results import Measurement
 from natgauge.statistics.ranks import are_autocorrelated, autocorrelation, mann_kendall
 from natgauge.words import Verdict, enumerated
 
@@ -63,7 +63,6 @@ def _disagree(measurements: Sequence[Measurement]) -> bool:
 
 
 def _causes(facts: Facts) -> str:
-    """Return the facts of the record that can make repetitions differ."""
     measured = facts.measured
     excused, invalid = measured.excused, measured.trials[Verdict.INVALID]
     # Excused trials are INVALID.
@@ -108,7 +107,7 @@ def _collapsed(facts: Facts) -> Iterator[Said]:
     """
     collapses = [outcome for outcome in facts.counted if outcome.verdict is Verdict.COLLAPSED]
     unbegun = sum(not outcome.begun for outcome in collapses)
-    collapsed, number = facts.measured.trials[Verdict.COLLAPSED] - unbegun, _number(facts.measured)
+    collapsed, number = facts.measured.trials[Verdict.COLLAPSED] - unbegun, sum(facts.measured.trials.values())
     said = []
     if collapsed:
         more = f"; {unbegun} more could not begin, because it did not come back" if unbegun else ""
@@ -125,16 +124,12 @@ def _collapsed(facts: Facts) -> Iterator[Said]:
 
 def _invalid(facts: Facts) -> Iterator[Said]:
     if invalid := facts.measured.trials[Verdict.INVALID]:
-        yield Said(f"{invalid} of {_number(facts.measured)} trials were INVALID and not counted")
+        yield Said(f"{invalid} of {sum(facts.measured.trials.values())} trials were INVALID and not counted")
 
 
 def _disturbed(facts: Facts) -> Iterator[Said]:
     if disturbed := facts.disturbed:
-        yield Said(f"{disturbed} of {_number(facts.measured)} trials were disturbed")
-
-
-def _number(measured: MeasurementResult) -> int:
-    return sum(measured.trials.values())
+        yield Said(f"{disturbed} of {sum(facts.measured.trials.values())} trials were disturbed")
 
 
 def _contradictions(facts: Facts) -> Iterator[Said]:

@@ -189,5 +189,4 @@ class Metric:
         return f"{self.term or self.plain_name}{f' ({self.source})' if self.source else ''}"
 
     def __str__(self) -> str:
-        """Return the name."""
         return self.name

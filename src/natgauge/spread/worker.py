@@ -285,7 +285,6 @@ class NatgaugeWorker(WorkerPlugin):
     name = _PLUGIN
 
     def __init__(self, offer: Offer, make_bench: MakeBench | None = None) -> None:
-        """Store the offer."""
         self.offer = offer
         self._make_bench = make_bench
 
