@@ -42,7 +42,6 @@ class KnownDoubt:
         limit: what limited instead of the rate of the device, for the line "Bottleneck"; empty = the doubt names none.
         shows_text: whether tables print the text even if the doubt could not change the answer: the text has a fact on
             the device that the figure lacks.
-        quotes: whether the text may quote an error or an option, which say what to do: papers have only the word.
         cause_of: word of the doubt whose text names this one as a cause, wherever a result has both; empty = none does.
         told_by: words of doubts whose texts say this one, too, wherever these count trials (`Note.count` above 1).
     """
@@ -57,7 +56,6 @@ class KnownDoubt:
     has_cause: bool = False
     hides: bool = False
     shows_text: bool = False
-    quotes: bool = False
     cause_of: str = ""
     told_by: tuple[str, ...] = ()
 

@@ -292,7 +292,6 @@ class CampaignState:
     Attributes:
         running: the trial of each cell that has begun and, by the journal, not ended.
         workers: those of the last session that measured, by name; "" = its own process.
-        began: start of the first session, seconds since 1970.
     """
 
     measurements: dict[tuple[str, str], MeasurementState] = field(default_factory=dict)
@@ -300,9 +299,6 @@ class CampaignState:
     running: dict[str, JournalLine] = field(default_factory=dict)
     workers: set[str] = field(default_factory=set)
     trials: int = 0
-    began: float | None = None
-    last: float | None = None
-    visits: int = 0
     _since: dict[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -320,8 +316,6 @@ class CampaignState:
     def take(self, entry: JournalLine, where: str = JOURNAL) -> None:
         """Update the state with the journal's next line; `where` that is."""
         line = typed(entry, where)
-        self.began = self.began or line.at
-        self.last = line.at
         cell: str | None = getattr(line, "cell", None)
         if cell is None:
             # Sessions begin and end without a trial.
@@ -336,7 +330,6 @@ class CampaignState:
             case RetriedLine():
                 self._retry(line)
             case VisitLine():
-                self.visits += 1
                 self._since[line.cell] = line.at
                 self.workers.add(line.worker)
             case RepetitionLine():
@@ -417,7 +410,6 @@ class CampaignStatus:
     now: Mapping[str, Any] | None
     beside: tuple[Mapping[str, Any], ...]
     trials: int
-    visits: int
     seconds_left: float | None
 
 
@@ -438,7 +430,6 @@ def status(folder: Path, state: CampaignState | None = None) -> CampaignStatus:
         now=running[-1] if running else None,
         beside=tuple(running[:-1]),
         trials=state.trials,
-        visits=state.visits,
         seconds_left=_seconds_left(state, measurements),
     )
 

@@ -356,7 +356,6 @@ DOUBTS: Final = (
         plainly="the gateway's process and the sender took turns on one core",
         grade="answer",
         about="result",
-        quotes=True,
         holds=_turns,
         meaning=(
             "shared core: the device's process and the sender took turns on one core (`shared` placement); measure "
@@ -399,7 +398,6 @@ DOUBTS: Final = (
         plainly="the gateway's table still held connections of earlier trials",
         grade="answer",
         about="trial",
-        quotes=True,
         holds=_foreign,
         meaning=(
             "on a wire: all connections of a trial were new, but the device's table still held those of earlier "

@@ -111,8 +111,6 @@ DOUBTS: Final = (
             "[[measure]])."
         ),
         leaves="bounds",
-        # Where the time ended, the text is that of an error.
-        quotes=True,
         not_stored="a procedure may take a stored trial for another verdict, so which trials count is not known",
     ),
     Doubt(
@@ -190,7 +188,6 @@ DOUBTS: Final = (
             "number of periods that it reached"
         ),
         remedy="Measure again; the reason is in the doubt.",
-        quotes=True,
     ),
     Doubt(
         word="incomplete",
@@ -223,7 +220,6 @@ DOUBTS: Final = (
         remedy="Give frames more time, by the option that the doubt names.",
         limit="a delay above the time that a frame has, not the rate",
         hides=True,
-        quotes=True,
     ),
     Doubt(
         word="loss at every rate",
@@ -260,7 +256,6 @@ DOUBTS: Final = (
         limit="rare loss, not the rate",
         has_cause=True,
         hides=True,
-        quotes=True,
         # If single frames are lost at rates that do not overload the device, chance decides the bound.
         ended_by="rare loss",
     ),
