@@ -24,17 +24,8 @@ if TYPE_CHECKING:
     from natgauge.version import VERSION as __version__  # noqa: N811 - the name that Python gives it
 
 __all__ = [
-    "Audited",
-    "Compared",
-    "Result",
-    "SelfTest",
-    "__version__",
-    "audit",
-    "compare",
-    "doctor",
-    "measure",
-    "selftest",
-]
+    "Audited", "Compared", "Result", "SelfTest", "__version__", "audit", "compare", "doctor", "measure", "selftest",
+]  # fmt: skip
 
 #: Public name -> the module that has it, and its name there.
 _LAZY: Final = {
@@ -53,7 +44,6 @@ _LAZY: Final = {
 
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
-        message = f"module 'natgauge' has no attribute {name!r}"
-        raise AttributeError(message)
+        raise AttributeError(f"module 'natgauge' has no attribute {name!r}")
     module, attribute = _LAZY[name]
     return getattr(import_module(module), attribute)

@@ -29,11 +29,7 @@ class BoundedOutput:
     """
 
     def __init__(self, most: int = MOST_OCTETS) -> None:
-        """Make the file.
-
-        Args:
-            most: octets that are stored; a multiple of 4096.
-        """
+        """Make the file, which stores `most` octets, a multiple of 4096."""
         self.most = most
         handle = _of_own_file_system(most)
         #: Whether the file has a fixed size, and what was written is known by the common position alone.

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How figures without an interval are written for people, durations too; `interval_text` has those with an interval.
 
-CSV, JSON and data frames have figures in full. Everything else that people read is written here. Durations are known
-ones, and those that an estimate makes likely.
+CSV, JSON and data frames have figures in full. Everything else that people read is written here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files as natgauge writes and reads them: replaced whole or not at all, and with care where somebody else named them.
 
-Own files may be for their owner alone, or without a disk.
-
 Files that somebody else may have made are read with limits, and without waiting; they are refused in one line
 otherwise. A path of a user, of a pull request or of a results folder may lead to a pipe, a device, a file of the
 kernel, or more octets than memory has. Everything that reads such a path calls this module.
@@ -32,7 +30,7 @@ def in_memory() -> BinaryIO:
     return os.fdopen(os.memfd_create("natgauge"), "w+b")
 
 
-def octets_of(content: str | bytes) -> bytes:
+def _octets_of(content: str | bytes) -> bytes:
     """Return what is stored of a content: of a text its UTF-8, with lone surrogates as escapes."""
     return content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
 
@@ -46,15 +44,14 @@ def replace(path: Path, content: str | bytes, *, mode: int = 0o666) -> None:
     partial = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         with _new(partial, mode) as file:
-            file.write(octets_of(content))
+            file.write(_octets_of(content))
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
-    except OSError as error:
+    except BaseException as error:
         partial.unlink(missing_ok=True)
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    except BaseException:
-        partial.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 
@@ -88,14 +85,11 @@ def remove_partial(path: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
-#: Size of a unit in messages, octets.
 _MIB: Final = 1 << 20
 #: Folders whose files the kernel makes when they are read: some have no end, and some wait for ever.
 _OF_KERNEL: Final = ("/proc/", "/sys/")
 #: Errors that say that a path leads to nothing.
 _NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-#: Octets that are read at once.
-_STEP: Final = 1 << 20
 #: What a path may lead to that is no regular file.
 _KINDS: Final = (
     (stat.S_ISFIFO, "a FIFO"),
@@ -135,7 +129,7 @@ TABLE: Final = FileKind("published", "install natgauge again", 4 * _MIB)
 MEMORY: Final = FileKind("cache", "remove it", 64 * _MIB)
 
 
-def kind_of(mode: int) -> str:
+def _kind_of(mode: int) -> str:
     """Return in words what is no regular file, by the mode that `stat` has of it."""
     return next((word for is_of, word in _KINDS if is_of(mode)), "no regular file")
 
@@ -163,7 +157,7 @@ def read_octets(path: Path, kind: FileKind) -> bytes:
     with open_file(path, kind) as file:
         left = os.fstat(file.fileno()).st_size
         try:
-            while left > 0 and (part := file.read(min(left, _STEP))):
+            while left > 0 and (part := file.read(min(left, _MIB))):
                 parts.append(part)
                 left -= len(part)
         except OSError as error:
@@ -225,7 +219,7 @@ def open_file(path: Path, kind: FileKind) -> BinaryIO:
 def _refuse(path: Path, found: os.stat_result, kind: FileKind) -> None:
     """Refuse what is no regular file, and a file that is too large."""
     if not stat.S_ISREG(found.st_mode):
-        raise _unreadable(path, kind, f"it is {kind_of(found.st_mode)}{_link(path)}; only regular files are read")
+        raise _unreadable(path, kind, f"it is {_kind_of(found.st_mode)}{_link(path)}; only regular files are read")
     if found.st_size > kind.octets:
         size = f"it has {found.st_size / _MIB:,.0f} MiB{_link(path)}; the most is {kind.octets // _MIB:,} MiB"
         raise _unreadable(path, kind, size)
@@ -267,8 +261,6 @@ def _decoded(octets: bytes, where: str, kind: FileKind) -> str:
         ) from None
 
 
-#: The name of standard output.
-STANDARD_OUTPUT: Final = Path("-")
 #: Folders whose entries are the open files of this process.
 _OPEN_FILES: Final = (Path("/dev/fd"), Path("/proc/self/fd"))
 
@@ -334,12 +326,12 @@ def _reason(path: Path) -> str:
         target = Path(os.path.realpath(path))
         return "" if target.parent.is_dir() else f"there is no folder {target.parent}"
     mode = path.stat().st_mode
-    return "" if stat.S_ISREG(mode) else f"it is {kind_of(mode)}"
+    return "" if stat.S_ISREG(mode) else f"it is {_kind_of(mode)}"
 
 
 def _own_handle(path: Path) -> int | None:
-    """Return the handle of standard output or standard error that a path leads to; None = it leads elsewhere."""
-    if path == STANDARD_OUTPUT:
+    """Return the handle of standard output, also as "-", or standard error; None = the path leads elsewhere."""
+    if path == Path("-"):
         return 1
     try:
         found = path.stat()
@@ -362,7 +354,7 @@ def write_through(path: Path, content: str | bytes) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     os.set_blocking(handle, True)
     with os.fdopen(handle, "wb") as file:
-        file.write(octets_of(content))
+        file.write(_octets_of(content))
 
 
 def _same(found: os.stat_result, handle: int) -> bool:
@@ -378,4 +370,4 @@ def _to_stream(content: str | bytes, handle: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     with os.fdopen(os.dup(handle), "wb") as file:
-        file.write(octets_of(content))
+        file.write(_octets_of(content))

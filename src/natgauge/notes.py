@@ -42,7 +42,6 @@ class KnownDoubt:
         limit: what limited instead of the rate of the device, for the line "Bottleneck"; empty = the doubt names none.
         shows_text: whether tables print the text even if the doubt could not change the answer: the text has a fact on
             the device that the figure lacks.
-        quotes: whether the text may quote an error or an option, which say what to do: papers have only the word.
         cause_of: word of the doubt whose text names this one as a cause, wherever a result has both; empty = none does.
         told_by: words of doubts whose texts say this one, too, wherever these count trials (`Note.count` above 1).
     """
@@ -57,7 +56,6 @@ class KnownDoubt:
     has_cause: bool = False
     hides: bool = False
     shows_text: bool = False
-    quotes: bool = False
     cause_of: str = ""
     told_by: tuple[str, ...] = ()
 
@@ -82,13 +80,11 @@ def words_of(having: Callable[[KnownDoubt], bool]) -> frozenset[str]:
     return frozenset(word for word, doubt in known_doubts().items() if having(doubt))
 
 
-#: Subjects of a note that is no reason for doubt.
-SubjectWord = Literal[
+#: Words of doubts, and subjects of notes that are no reason for doubt.
+NoteWord = Literal[
+    DoubtWord,
     "device", "method", "own delay", "phase 1", "repetitions", "search", "settings", "tester", "throughput", "trials",
 ]  # fmt: skip
-
-NoteWord = Literal[DoubtWord, SubjectWord]
-
 GRADES: Final[tuple[Grade, ...]] = get_args(Grade)
 
 

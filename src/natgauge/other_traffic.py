@@ -55,8 +55,7 @@ def other_traffic_note(every: Iterable[OtherTraffic], what: str) -> list[Note]:
     text = (
         f"frames that are not the test's arrived at the tester's ports in {len(doubted)} of {len(seen)} {what}: up to "
         f"{worst.foreign:,} for {worst.offered:,} offered frames ({in_percent(worst.share)}); the device or the link "
-        "carried "
-        "them too, so rates may be too low"
+        "carried them too, so rates may be too low"
     )
     grade: Grade = "answer" if worst.share >= GRAVE_SHARE else "interval"
     return [Note("other traffic", text, len(doubted), worst.share, grade)]

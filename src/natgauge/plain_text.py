@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sentences that begin with a capital, and text of strangers made harmless.
-
-What a terminal, a page or a table would obey is shown instead of done.
+"""Text of strangers made harmless: what a terminal, a page or a table would obey is shown instead of done.
 
 Names, versions and reasons come from files and devices of others. A terminal obeys control characters in them, and
 bidirectional overrides show another text than there is.

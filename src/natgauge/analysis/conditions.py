@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What results allow to claim: which figures may be ranked or share an axis, and which gateway is best.
+"""What results allow to claim: which figures may be ranked or share an axis, which gateway is best, what cores gain.
 
-The one rule on figures that are put into an order, or drawn on one axis: the conditions in which they differ. Figures
-may be ranked together, and share an axis, where nothing but the gateway differs, and gateways do the same work on
-frames. All views ask this module, and add its sentence where figures have different conditions.
+Figures may be ranked together, and share an axis, where nothing but the gateway differs, and gateways do the same work
+on frames. All views ask this module, and add its sentence where figures have different conditions.
 
-What results allow to claim: which gateway is best at a point, and what a device gains along an axis. A claim is no
-stronger than the interval of its contrast: an interval that contains "no difference" allows none.
+A claim is no stronger than the interval of its contrast: an interval that contains "no difference" allows none.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from pydantic import JsonValue
 
@@ -47,11 +45,10 @@ _HOST: Final = (
 )  # fmt: skip
 _FAMILIES: Final = ("initiator_family", "responder_family")
 _FRAMES: Final = ("frame_size", "frame_side", "frame_sizes", "down_frame_sizes")
-_CHAIN: Final = "chain"
 #: The metric whose parameters move a cost.
 COST: Final = "cost"
 #: Parameters of the device that are conditions: the work it does.
-WORK: Final = frozenset({"kind", _CHAIN, "responder_family"})
+WORK: Final = frozenset({"kind", "chain", "responder_family"})
 #: Ends of the sentence on different conditions: of an order of figures, and of figures that have none.
 ORDERED: Final = "the order of these figures is not that of the gateways alone"
 NOT_RANKED: Final = "they are not ranked"
@@ -115,17 +112,14 @@ class Condition:
         for value, name in zip(self.values, self.names, strict=True):
             if name not in own[value]:
                 own[value].append(name)
-        texts = [f"{value}: {_listed(names)}" for value, names in own.items()]
+        listed = [f"{len(names)} gateways" if len(names) > _MOST_NAMES else enumerated(names) for names in own.values()]
+        texts = [f"{value}: {names}" for value, names in zip(own, listed, strict=True)]
         return f"{self.label} ({'; '.join(texts)})" if all(self.values) else self.label
 
 
 @dataclass(frozen=True, slots=True)
 class Unlike:
-    """The different conditions of figures of one metric that a view shows together.
-
-    Attributes:
-        so: what follows for these figures: `ORDERED`, `NOT_RANKED`, `NOT_ON_ONE_AXIS` or `NOT_RANKED_BY_TABLES`.
-    """
+    """The different conditions of figures of one metric that a view shows together; `so` is one of `_ENDS`."""
 
     metric: str
     conditions: tuple[Condition, ...]
@@ -150,7 +144,7 @@ class Unlike:
 
 def figure_of(result: Result) -> RankedFigure:
     """Return the figure of a measurement."""
-    chain = result.parameter(_CHAIN)
+    chain = result.parameter("chain")
     return RankedFigure(result.gateway, result.metric, result.parameters, len(chain) if isinstance(chain, list) else 1)
 
 
@@ -184,7 +178,7 @@ def unlike_conditions(figures: Sequence[RankedFigure], *, except_for: Collection
         return []
     read: dict[tuple[str, ...], tuple[str, Callable[[RankedFigure], str]]] = {
         ("placement",): ("placement", partial(_value, "placement")),
-        (_CHAIN,): ("number of devices", lambda figure: str(figure.devices)),
+        ("chain",): ("number of devices", lambda figure: str(figure.devices)),
         ("kind",): ("kind", partial(_value, "kind")),
         _FAMILIES: ("pair of address families", _families),
         ("transport",): ("transport", _transport),
@@ -274,7 +268,7 @@ def _having(name: str, figures: Sequence[RankedFigure]) -> Sequence[RankedFigure
 
 def _differ(figures: Sequence[RankedFigure], names: Sequence[str]) -> bool:
     """Whether figures differ in one of these parameters; repetitions with several values are like nothing."""
-    if names == [_CHAIN]:
+    if names == ["chain"]:
         return len({figure.devices for figure in figures}) > 1
     first, *others = figures
     return any(
@@ -319,16 +313,9 @@ def _host(figure: RankedFigure) -> str:
     return ", ".join(shown(value) for name in ("cpu", "kernel") if (value := figure.parameters.get(name)) is not None)
 
 
-def _listed(names: Sequence[str]) -> str:
-    if len(names) > _MOST_NAMES:
-        return f"{len(names)} gateways"
-    return enumerated(names)
-
-
 #: "sure": the interval excludes that nothing differs, at the confidence level, and nothing else could change that.
 #: "seen": the interval excludes it, but covers less, or there are reasons against it; true of these repetitions alone.
 Certainty = Literal["sure", "seen", "cannot tell"]
-CERTAINTIES: Final[tuple[Certainty, ...]] = ("sure", "seen", "cannot tell")
 #: An interval that covers less is no reason for any claim.
 LEAST_COVERAGE: Final = 0.5
 #: Parameters of the device, which differ between gateways.
@@ -402,7 +389,7 @@ class Growth:
 
 def weakest(claims: Sequence[Claim]) -> Certainty:
     """Return the certainty of the weakest of several claims, at least one."""
-    return max((claim.certainty for claim in claims), key=CERTAINTIES.index)
+    return max((claim.certainty for claim in claims), key=get_args(Certainty).index)
 
 
 def claim(first: Result, second: Result, among: int = 1) -> Claim:

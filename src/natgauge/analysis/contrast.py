@@ -1,25 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Difference of two results: the ratio of their medians, its interval, and what differs between runs.
 
-Difference of two results: the ratio of their medians, with Moses' confidence interval over all pairs. The value of a
-repetition that ended with a search is known only within the search error. A repetition that the tester limited is only
-a lower bound. Queues before a device may have raised its rate, and the tester's receivers have lowered it. The ratio of
-each pair is the range that these leave.
+The interval is that of Moses over all pairs. The value of a repetition that ended with a search is known only within
+the search error. A repetition that the tester limited is only a lower bound. Queues before a device may have raised its
+rate, and the tester's receivers have lowered it. The ratio of each pair is the range that these leave.
 
-What differs between runs: whether two results contain it, and the range in which another run is expected. The interval
-of a contrast assumes independent repetitions. Repetitions of one run are not independent: repetitions in one lab share
-its place in memory, and repetitions of one sitting share a period of time, during which hosts drift. Where two results
-alternate in labs of their own, neither a lab nor a period of time favours one of the results. The verdict on a value
-that was demanded is as strong as the expected range: a threshold within it is neither met nor missed.
+The interval assumes independent repetitions, and those of one run are not: in one lab they share its place in memory,
+in one sitting a period of time, during which hosts drift. Where two results alternate in labs of their own, neither
+favours one of them. The verdict on a value that was demanded is as strong as the range in which another run is
+expected: a threshold within it is neither met nor missed.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Final, Literal
 
 from natgauge.metrics import declared
@@ -78,11 +76,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class LeftEnds:
-    """What doubts leave of a range of true values: the words of those that leave no such end.
-
-    Attributes:
-        unknown: words of the doubts that could change the answer and leave no end certain.
-    """
+    """What doubts leave of a range of true values: words of those that leave no such end; `unknown`, no end at all."""
 
     lower: tuple[NoteWord, ...]
     upper: tuple[NoteWord, ...]
@@ -152,9 +146,7 @@ def contrast(first: Result, second: Result, confidence: float = CONFIDENCE, *, s
 def spans(result: Result, *, seen: bool = False) -> list[Span]:
     """Return the range of each repetition's true value, in their order; `seen` as of `contrast`."""
     least = own_times(result.metric, result.repetitions, result.doubts)
-    return [
-        _widened(repetition, result, own, seen=seen) for repetition, own in zip(result.repetitions, least, strict=True)
-    ]
+    return [_widened(each, result, own, seen=seen) for each, own in zip(result.repetitions, least, strict=True)]
 
 
 def least_repetitions() -> int:
@@ -300,7 +292,7 @@ def _moses(first: Sequence[Span], second: Sequence[Span], confidence: float, *, 
     def of(second: float, first: float) -> float:
         return second - first if not positive else second / first if first else math.inf
 
-    pairs = [(of_first, of_second) for of_first in first for of_second in second]
+    pairs = [*itertools.product(first, second)]
     lowest = [of(of_second.lower, of_first.upper) for of_first, of_second in pairs]
     highest = [of(of_second.upper, of_first.lower) for of_first, of_second in pairs]
     return moses_interval(lowest, highest, len(first), len(second), confidence)
@@ -330,12 +322,11 @@ def median_interval_of(metric: str, repetitions: Sequence[Repetition], doubts: I
     is_rate, is_cost = (better(metric) == wanted for wanted in ("higher", "lower"))
     every = tuple(doubts)
     own = own_times(metric, repetitions, every)
-    lowers = [
-        min(each.value, 0.0) if is_cost and _is_most(each) else least
-        for each, least in zip(repetitions, own, strict=True)
-    ]
-    ends = [each.value if each.upper is None else max(each.value, each.upper) for each in repetitions]
-    uppers = [math.inf if is_rate and _is_least(each) else end for each, end in zip(repetitions, ends, strict=True)]
+    lowers, uppers = list[float](), list[float]()
+    for each, least in zip(repetitions, own, strict=True):
+        lowers.append(min(each.value, 0.0) if is_cost and _is_most(each) else least)
+        end = each.value if each.upper is None else max(each.value, each.upper)
+        uppers.append(math.inf if is_rate and _is_least(each) else end)
     found = interval_of(lowers, uppers)
     if found is None:
         return None
@@ -378,7 +369,7 @@ def sitting_of(first: Result, second: Result) -> Sitting:
         "one lab each" where the repetitions of a result share one lab, or no record says so; "one sitting each" where
         the repetitions had labs of their own, but the two results did not alternate; "" where the results alternated.
     """
-    if any(_labs(result) < len(result.repetitions) for result in (first, second)):
+    if any((result.number("labs") or 0) < len(result.repetitions) for result in (first, second)):
         return "one lab each"
     return "" if take_turns(first, second) else "one sitting each"
 
@@ -389,12 +380,7 @@ def take_turns(first: Result, second: Result) -> bool:
     if not begun[0] or len(begun[0]) != len(begun[1]):
         return False
     rounds = list(zip(*begun, strict=True))
-    return all(max(times) < min(following) for times, following in pairwise(rounds))
-
-
-def _labs(result: Result) -> int:
-    labs = result.number("labs")
-    return 0 if labs is None else int(labs)
+    return all(max(times) < min(following) for times, following in itertools.pairwise(rounds))
 
 
 def _begun(result: Result) -> list[float]:

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which results are comparable, and figures that follow from comparable ones: steps of a series, halves of a chain.
+"""Which results are comparable, and figures that follow from comparable ones, as published tables print them.
 
-Find the parameters on which two results differ and that move the figure; results without any are comparable.
+Two results are comparable where they share all parameters that move the figure. Figures follow from unrounded medians:
+of a step of a measurement series and another one, whose results of one metric and one device differ only in the
+parameters of one axis; of a chain and both its halves, each measured alone (RFC 8219 section 4.2); and of the loads of
+one result, over all repetitions.
 
-Figures that follow from others, as published tables print them; always of unrounded medians. Pure arithmetic:
-`derived_rows` decides which results are compared at all. Arguments of one formula have the same unit. A reference of 0
-raises ZeroDivisionError: nothing is relative to nothing.
-
-Figures derived from one result and another one of its measurement series, or the reason why there is none. A
-measurement series contains results of one metric and one device that differ only in the parameters of one axis.
-
-A chain's rate next to the rates of both its halves, each measured alone (RFC 8219 section 4.2).
-
-Series over loads, summarized over all repetitions: loss and delays at each load, with their spread.
+Formulas are pure arithmetic. Their arguments have one unit, and a reference of 0 raises ZeroDivisionError: nothing is
+relative to nothing.
 """
 
 from __future__ import annotations
@@ -27,8 +22,7 @@ from typing import Final, Literal
 from pydantic import JsonValue
 
 from natgauge.analysis import contrast
-from natgauge.analysis.contrast import left, left_bounds
-from natgauge.figure_text import at_least, at_most, number, with_noun
+from natgauge.figure_text import at_least, at_most, with_noun
 from natgauge.figure_text import number as written
 from natgauge.metrics.metric import Better
 from natgauge.records.measurement import FUNCTIONAL, Result
@@ -43,8 +37,6 @@ class Difference:
     Attributes:
         name: name of the parameter; "metric" or "unit" where the results differ in these.
         label: name for people, with its unit.
-        first: value of the first result.
-        second: value of the second result.
     """
 
     name: str
@@ -64,10 +56,7 @@ class Difference:
 def comparable(first: Result, second: Result, *, except_for: Collection[str] = ()) -> list[Difference]:
     """Return the differences that forbid a comparison of two results; empty where they are comparable.
 
-    Args:
-        first: the first result.
-        second: the second result.
-        except_for: names of parameters, or of whole groups, that may differ.
+    `except_for` are names of parameters, or of whole groups, that may differ.
     """
     differences = [
         Difference(name, name, mine, its)
@@ -171,11 +160,6 @@ def new_connection_share(connections: float, tuples: float) -> float:
     return 100 * (1 - connections / tuples)
 
 
-#: Parameters that a scale-up varies. A card has a queue for each core. A device on the senders' cores has the same
-#: number of cores as the senders.
-_CORES: Final = frozenset({"device_cores", "device_queues", "cores"})
-#: What the share of forwarding is about: all that belongs to the device.
-_DEVICE: Final = frozenset({"device"})
 #: Ranges grow with what is made of them.
 RANGES: Final = frozenset(
     {"source_address_count", "source_port_count", "destination_address_count", "destination_port_count"}
@@ -202,7 +186,8 @@ class Axis:
         return self.about | ({"sender_cores"} if shared else frozenset())
 
 
-CORES: Final = Axis("cores", "device_cores", _CORES)
+#: A card has a queue for each core.
+CORES: Final = Axis("cores", "device_cores", frozenset({"device_cores", "device_queues", "cores"}))
 #: A larger table asks for a larger limit, more buckets, and a longer time until it is full (RFC 9693 section 5.1).
 SESSIONS: Final = Axis("sessions", "connections", RANGES | {"connections", "table_size", "hash_size", "udp_timeout"})
 #: Clients share the same number of connections as before.
@@ -321,11 +306,10 @@ def scale_up(result: Result, results: Sequence[Result]) -> Comparison:
     if cores < 2 or not _is_rate(result):
         return Comparison()
 
-    references = [other for other in _beside(result, results, CORES) if other.device_cores == 1]
-
     def compute(value: float, reference: float) -> float:
         return relative_scale_up(value, cores, reference)
 
+    references = [other for other in _beside(result, results, CORES) if other.device_cores == 1]
     return _compare(result, results, references, CORES.about_of(result), compute)
 
 
@@ -334,7 +318,8 @@ def of_forwarding(result: Result, results: Sequence[Result]) -> Comparison:
     if _routes(result) or not _is_rate(result):
         return Comparison()
     routing = [other for other in results if _routes(other)]
-    share = _compare(result, results, routing, _DEVICE, percent_of_forwarding)
+    # It is about all that belongs to the device.
+    share = _compare(result, results, routing, {"device"}, percent_of_forwarding)
     if result.placement != "shared" or share.value is None:
         return share
     # The tester's own work is the same in both, and makes them more alike.
@@ -379,10 +364,9 @@ def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Compar
     # One host with many sessions is no single flow.
     if comparison.value is None or (axis is SESSIONS and first == 1):
         return comparison
-    reference = f"{with_noun(written(first), axis.name)}"
     note = (
-        f"{result.gateway}, {result.metric}: degradation over {axis.name} is relative to the result with {reference}; "
-        "RFC 8219 section 10.2.1 starts from one network flow"
+        f"{result.gateway}, {result.metric}: degradation over {axis.name} is relative to the result with "
+        f"{with_noun(written(first), axis.name)}; RFC 8219 section 10.2.1 starts from one network flow"
     )
     return replace(comparison, note=note)
 
@@ -471,8 +455,8 @@ def _bounded(result: Result, other: Result, place: int, compute: Callable[[float
         named = f"the bottleneck was {' and '.join(limits)}"
         if words and set(limits) == {"device"}:
             named = f"doubts make it a bound ({', '.join(words)})"
-        left = f"between {written(least)} and {written(most)} times as much" if least else ""
-        return Comparison(doubt=f"{named}: {f'it may be {left}' if left else 'their ratio is not known'}", other=place)
+        left = f"it may be between {written(least)} and {written(most)} times as much"
+        return Comparison(doubt=f"{named}: {left if least else 'their ratio is not known'}", other=place)
     rises = compute(2.0, 1.0) > compute(1.0, 1.0)
     bound: Bound = "<=" if rises == math.isfinite(most) else ">="
     return Comparison(compute(most if math.isfinite(most) else least, 1.0), bound, reference=other)
@@ -507,35 +491,30 @@ def rows_of_halves(results: Sequence[Result]) -> list[DerivedRow]:
     If the devices of a chain have cores of their own, the rate is the smaller one of the halves. If they share cores,
     their times for a frame add up.
     """
-    return [
-        DerivedRow(name, "", tuple(compare(result, results) for result in results))
-        for name, compare in (
-            ("minimum of the halves", partial(_compare_halves, compute=min)),
-            ("1 / (1/CE + 1/PE) of the halves", _in_turns),
-        )
+    in_turns = [
+        _compare_halves(result, results, rate_in_turns)
+        if result.parameter("cores_of_devices") is None
+        else Comparison()
+        for result in results
     ]
-
-
-def _in_turns(result: Result, results: Sequence[Result]) -> Comparison:
-    if result.parameter("cores_of_devices") is not None:
-        return Comparison()
-    return _compare_halves(result, results, rate_in_turns)
+    return [
+        DerivedRow("minimum of the halves", "", tuple(_compare_halves(result, results, min) for result in results)),
+        DerivedRow("1 / (1/CE + 1/PE) of the halves", "", tuple(in_turns)),
+    ]
 
 
 def _compare_halves(result: Result, results: Sequence[Result], compute: Callable[[float, float], float]) -> Comparison:
     kinds = kinds_of_halves(result.parameter("kind"))
-    if kinds is None or not result.unit.endswith("/s"):
+    if kinds is None or not _is_rate(result):
         return Comparison()
     halves = []
     for kind, about in zip(kinds, (_ABOUT, _ABOUT_PROVIDER), strict=True):
-        found = sorted(
-            (
-                (_differences(result, other, about), place)
-                for place, other in enumerate(results)
-                if (other.metric, other.parameter("kind")) == (result.metric, kind)
-            ),
-            key=lambda candidate: len(candidate[0]),
-        )
+        found = [
+            (_differences(result, other, about), place)
+            for place, other in enumerate(results)
+            if (other.metric, other.parameter("kind")) == (result.metric, kind)
+        ]
+        found.sort(key=lambda candidate: len(candidate[0]))
         if not found:
             return Comparison()
         differences, place = found[0]
@@ -551,13 +530,13 @@ def _compare_halves(result: Result, results: Sequence[Result], compute: Callable
 
 def _of_halves(result: Result, halves: Sequence[Result], compute: Callable[[float, float], float]) -> Comparison:
     """The figure of both halves, or the bound that limits and grave doubts leave of it."""
-    least, most = (compute(*ends) for ends in zip(*map(left_bounds, halves), strict=True))
-    rates = " and ".join(f"{half.gateway} {number(half.median)} {half.unit}" for half in halves)
+    least, most = (compute(*ends) for ends in zip(*map(contrast.left_bounds, halves), strict=True))
+    rates = " and ".join(f"{half.gateway} {written(half.median)} {half.unit}" for half in halves)
     note = f"{result.gateway}, {result.metric}: the halves are {rates}"
     # In `shared` placement each half contains the tester's own work, which the chain has once.
     is_shared = result.placement == "shared"
     if least < most and not least:
-        doubts = ", ".join(dict.fromkeys(word for half in halves for word in left(half).opened))
+        doubts = ", ".join(dict.fromkeys(word for half in halves for word in contrast.left(half).opened))
         reason = f"doubts leave no such bound of a half: {doubts}"
         return Comparison(doubt=reason) if is_shared or math.isinf(most) else Comparison(most, "<=", note=note)
     return Comparison(least, ">=" if is_shared or least < most else "", note=note)
@@ -624,9 +603,5 @@ def by_load(result: Result) -> ByLoad | None:
         for name, value in row.items():
             if name != column and isinstance(value, int | float):
                 at_load.setdefault(name, []).append(value)
-    if not values:
-        return None
-    summaries = {
-        load: {name: summarize(numbers) for name, numbers in at_load.items()} for load, at_load in values.items()
-    }
-    return ByLoad(column, summaries, next(iter(values)))
+    summaries = {load: {name: summarize(each) for name, each in at_load.items()} for load, at_load in values.items()}
+    return ByLoad(column, summaries, next(iter(values))) if values else None

@@ -31,9 +31,6 @@ from natgauge.statistics.rounds import alpha_spent, student_t
 from natgauge.statistics.summary import CONFIDENCE
 from natgauge.words import Quantity
 
-#: The group of parameters that may change from commit to commit.
-_DEVICE: Final = frozenset({"device"})
-
 #: Degrees of freedom beyond which Student's factor hardly changes; its time grows with them.
 _MOST_DEGREES: Final = 100
 #: `math.exp` overflows a little beyond it.
@@ -44,11 +41,7 @@ Direction = Literal["costs more", "costs less"]
 
 @dataclass(frozen=True, slots=True)
 class Dated:
-    """A comparison at its place in time: the date of its commit, or else its own.
-
-    Attributes:
-        commit: name of the commit; empty = not given.
-    """
+    """A comparison at its place in time: the date of its commit, or else its own; an empty `commit` was not given."""
 
     record: ComparisonRecord
     date: datetime
@@ -120,13 +113,11 @@ def history(every: Sequence[Dated], margin: float) -> list[HistorySeries]:
     """
     ordered = sorted(every, key=lambda each: each.date)
     found: list[HistorySeries] = []
-    number = 0
-    for each in ordered:
-        for estimate in each.record.estimates:
-            number += 1
-            own = _series_of(each.record, estimate, found)
-            low, high = _corrected(estimate, own, each.record, number, margin)
-            own.points.append(_judged(own, HistoryPoint(each, estimate, low, high)))
+    estimates = ((each, estimate) for each in ordered for estimate in each.record.estimates)
+    for number, (each, estimate) in enumerate(estimates, start=1):
+        own = _series_of(each.record, estimate, found)
+        low, high = _corrected(estimate, own, each.record, number, margin)
+        own.points.append(_judged(own, HistoryPoint(each, estimate, low, high)))
     return found
 
 
@@ -145,7 +136,7 @@ def _series_of(record: ComparisonRecord, estimate: RatioEstimate, found: list[Hi
 def _unlike(first: ComparisonRecord, second: ComparisonRecord, label: str) -> tuple[Difference, ...]:
     """Return what the two are set up otherwise in: all of the baseline; of the gateway what is not the device's own."""
     of_baseline = cost_differences(first.baseline, second.baseline)
-    own = cost_differences(first.gateway(label), second.gateway(label), _DEVICE)
+    own = cost_differences(first.gateway(label), second.gateway(label), {"device"})
     return (*of_baseline, *(each for each in own if each not in of_baseline))
 
 

@@ -21,12 +21,9 @@ ENDS: Final = ("ended early", "time used up")
 
 
 def verdict_of(lower: float, upper: float, margin: float, resolve: float) -> CostVerdict:
-    """Return the verdict on a ratio whose interval is known.
+    """Return the verdict on a ratio whose interval is known; `margin` as of `margin_of`.
 
-    Args:
-        lower: lower end of the interval; 0 = open.
-        upper: upper end of the interval; infinite = open.
-        margin: factor by which the A/A control may differ from the baseline, as of `margin_of`.
+    An open lower end is 0, an open upper one infinite.
     """
     if lower > margin:
         return "costs more"
@@ -117,11 +114,8 @@ def doubts_of_answer(record: ComparisonRecord) -> tuple[NoteWord, ...]:
 def _changing(record: ComparisonRecord, estimate: RatioEstimate) -> list[NoteWord]:
     """The words of the doubts that leave open the end of a ratio, "low" or "high", from which its answer follows."""
     sides: dict[CostVerdict | bool | None, str] = {
-        True: "low",
-        "costs more": "low",
-        False: "high",
-        "costs less": "high",
-    }
+        True: "low", "costs more": "low", False: "high", "costs less": "high",
+    }  # fmt: skip
     answer = estimate.verdict if record.fail_above is None else estimate.above
     needed = {sides[answer]} if answer in sides else {"low", "high"}
     of_baseline = record.baseline.doubts.get(estimate.quantity, ())

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes from a first run to a second one: of results, of ratios of comparisons, and of audits.
 
-Changes from a first run to a second one: two records with the same key, their contrast, and the conclusion.
+Two records with the same key have a contrast and a conclusion: of results the ratio of a metric's medians; of
+comparisons the factor by which a gateway's cost, relative to the baseline, changed; of audits each verdict and class of
+behaviour.
 
-Results of two runs: each metric's ratio, its confidence interval, and the conclusion.
-
-Two comparisons: by which factor each gateway's cost, relative to the baseline, changed from one to the other. A ratio
-to a baseline is free of the speed of the host, so the ratio of two such ratios says whether a gateway changed. It says
-so only where both comparisons have the same baseline, measured the same way: a changed baseline changes every ratio.
-
-Audits of two runs: each verdict and class of behaviour in both.
+A ratio to a baseline is free of the speed of the host, so the ratio of two such ratios says whether a gateway changed.
+It says so only where both comparisons have the same baseline, measured the same way: a changed baseline changes every
+ratio.
 """
 
 from __future__ import annotations
@@ -47,16 +45,9 @@ Outcome = Literal["better", "worse", "changed", "no difference seen", "different
 
 #: Reason why there is no conclusion; "" where there is one.
 Reason = Literal[
-    "",
-    "one lab each",
-    "one sitting each",
-    "few repetitions",
-    "limits",
-    "doubts",
-    "set up differently",
-    "functional",
+    "", "one lab each", "one sitting each", "few repetitions", "limits", "doubts", "set up differently", "functional",
     "control",
-]
+]  # fmt: skip
 
 #: Exit statuses for continuous integration; 2 to 4 are errors, as everywhere.
 ALIKE: Final = 0
@@ -123,8 +114,7 @@ def matched(
 ) -> tuple[list[tuple[Thing, Thing]], tuple[Thing, ...], tuple[Thing, ...]]:
     """Give each thing the partner with the same key that is most like it; each thing has at most one partner.
 
-    Returns:
-        The pairs in the order of the first run, and the things of each run without a partner.
+    Returns the pairs in the order of the first run, and the things of each run without a partner.
     """
     candidates = sorted(
         (*unlike(mine, its), abs(at - place), at, place)
@@ -201,15 +191,11 @@ def changes_of_results(
 
     pairs, *alone = matched(first, second, lambda result: result.metric, unlike)
     if first and second and not pairs:
+        mine, its = (", ".join(dict.fromkeys(result.metric for result in run)) for run in (first, second))
         raise UsageError(
-            f"diff: nothing to compare: the first run has {_metrics(first)}, the second {_metrics(second)}; "
-            "name two runs of the same metrics"
+            f"diff: nothing to compare: the first run has {mine}, the second {its}; name two runs of the same metrics"
         )
     return Changes(tuple(_result_change(*pair, about, margin) for pair in pairs), *alone)
-
-
-def _metrics(results: Sequence[Result]) -> str:
-    return ", ".join(dict.fromkeys(result.metric for result in results))
 
 
 def _result_differences(
@@ -259,17 +245,14 @@ def _few(first: Result, second: Result, found: Contrast) -> str:
     least = least_repetitions()
     return (
         f"{len(first.repetitions)} and {len(second.repetitions)} repetitions give "
-        f"{in_percent(found.interval.coverage)} at "
-        f"most; {least} and {least} are enough for {in_percent(CONFIDENCE)}"
+        f"{in_percent(found.interval.coverage)} at most; {least} and {least} are enough for {in_percent(CONFIDENCE)}"
     )
 
 
 def _bounded(found: Contrast) -> bool:
     """Whether both ends of the interval are known; the lower end 0 of a ratio is not."""
-    interval = found.interval
-    return not (
-        math.isinf(interval.lower) or math.isinf(interval.upper) or (found.kind == "ratio" and interval.lower == 0)
-    )
+    lower, upper = found.interval.lower, found.interval.upper
+    return math.isfinite(lower) and math.isfinite(upper) and (found.kind != "ratio" or lower != 0)
 
 
 def _hidden(first: Result, second: Result, found: Contrast) -> str:
@@ -280,8 +263,7 @@ def _hidden(first: Result, second: Result, found: Contrast) -> str:
     spreads = [(result.maximum - result.minimum) / result.median for result in (first, second)]
     return (
         f"a fall of up to {in_percent(max(0.0, fall))} or a rise of up to {in_percent(max(0.0, rise))} is possible, "
-        "because "
-        f"repetitions differ by {in_percent(spreads[0])} of their median in the first run and by "
+        f"because repetitions differ by {in_percent(spreads[0])} of their median in the first run and by "
         f"{in_percent(spreads[1])} in the second"
     )
 
@@ -370,19 +352,18 @@ def _ratio_conclusion(
         far = "any factor" if math.isinf(control) else f"up to {in_percent(control - 1)}"
         why = f"the baseline compared with itself (A/A control) differs by {far}, too"
         return Conclusion("cannot tell", "control", why)
-    # Two comparisons are made at different times.
-    return (
-        Conclusion(verdict(larger, "lower")) if margin else Conclusion("cannot tell", "one sitting each", _RATIO_REMEDY)
-    )
+    if not margin:
+        # Two comparisons are made at different times.
+        return Conclusion("cannot tell", "one sitting each", _RATIO_REMEDY)
+    return Conclusion(verdict(larger, "lower"))
 
 
 def _estimate(estimate: RatioEstimate) -> MedianEstimate | None:
     """The ratio with its interval; None where an end is not known."""
     if estimate.ratio is None or not estimate.low or estimate.high is None:
         return None
-    return MedianEstimate(
-        estimate.ratio, ConfidenceInterval(estimate.low, estimate.high, estimate.level), estimate.blocks
-    )
+    interval = ConfidenceInterval(estimate.low, estimate.high, estimate.level)
+    return MedianEstimate(estimate.ratio, interval, estimate.blocks)
 
 
 def control_margin(record: ComparisonRecord, quantity: str) -> float:
@@ -425,8 +406,6 @@ _JUDGED: Final[dict[tuple[str | None, str | None], Outcome]] = {
     ("meets", "fails"): "worse",
     ("fails", "meets"): "better",
 }
-
-
 #: What of a change is not of a single verdict or class.
 _WHOLE: Final = "audit"
 #: Whether an audit saw nothing of UDP and TCP, in words.
@@ -510,7 +489,7 @@ def _shown(value: object) -> str:
 
 
 def changes_of_audits(
-    first: Sequence[AuditRecord], second: Sequence[AuditRecord], about: Collection[str] = ()
+    first: Sequence[AuditRecord], second: Sequence[AuditRecord], about: Collection[str]
 ) -> Changes[Examined]:
     """Compare audits of the same gateways; single audits are compared whatever their gateways are.
 
@@ -526,23 +505,19 @@ def changes_of_audits(
                 f"diff: {before.gateway}: audits with different options are not compared ({'; '.join(differences)}); "
                 "audit both with the same ones, or allow a difference by --about"
             )
-    lines = tuple(change for pair in pairs for change in (*_unseen(*pair), *_audit_changes(*pair)))
+    lines = tuple(change for pair in pairs for change in _audit_changes(*pair))
     return Changes(lines, *(tuple(Examined(record.gateway) for record in records) for records in alone))
 
 
-def _unseen(first: AuditRecord, second: AuditRecord) -> Iterator[Change[Examined]]:
-    """Yield that nothing can be told of a pair of audits, where one of them saw nothing."""
+def _audit_changes(first: AuditRecord, second: AuditRecord) -> Iterator[Change[Examined]]:
+    """Yield that nothing can be told, where an audit saw nothing; then each class and verdict."""
     if first.saw_nothing or second.saw_nothing:
         before, after = (Examined(one.gateway, _WHOLE, seen=_SEEN[one.saw_nothing]) for one in (first, second))
         yield Change(before, after, Conclusion("cannot tell", why="an audit saw almost nothing"))
-
-
-def _audit_changes(first: AuditRecord, second: AuditRecord) -> list[Change[Examined]]:
-    return [
-        _audit_change(before.get(key, Examined(first.gateway, *key)), after.get(key, Examined(second.gateway, *key)))
-        for before, after in zip(_examined(first), _examined(second), strict=True)
-        for key in {**before, **after}
-    ]
+    for mine, its in zip(_examined(first), _examined(second), strict=True):
+        for key in {**mine, **its}:
+            before, after = mine.get(key, Examined(first.gateway, *key)), its.get(key, Examined(second.gateway, *key))
+            yield _audit_change(before, after)
 
 
 def _examined(record: AuditRecord) -> tuple[dict[tuple[str, str], Examined], ...]:

@@ -50,10 +50,10 @@ Use = Literal["both ways", "one way"]
 Unused = Literal[
     "other metric", "own profile", "not asked", "no limit", "drawn frames", "routed frames", "unknown size"
 ]
-
-
 #: Resources that only a gateway which keeps connections runs out of.
 _OF_CONNECTIONS: Final[tuple[Resource, ...]] = ("new connections", "open connections")
+#: Parameters that the results of a group have in common.
+_OF_GROUP: Final = ("cpu", "outside_addresses", "psid_length", "psid_offset", "logging", "log_tolerance")
 #: Limits that follow from what the cores do in a second.
 OF_CORES: Final[tuple[Ended, ...]] = ("new connections", "frames")
 #: A table with so many times the connections of a measurement is clearly fuller.
@@ -108,10 +108,8 @@ class Subscribers:
     def needs(self) -> tuple[Resource, ...]:
         """Resources of which something is needed."""
         wanted: Mapping[Resource, float | None] = {
-            "new connections": self.new,
-            "open connections": self.entries,
-            "frames": self.megabits,
-        }
+            "new connections": self.new, "open connections": self.entries, "frames": self.megabits,
+        }  # fmt: skip
         return tuple(resource for resource, each in wanted.items() if each is not None)
 
 
@@ -290,8 +288,7 @@ def resource_of(result: Result) -> Resource | None:
 def _is_alike(result: Result, other: Result) -> bool:
     """Whether results measured the same resource, and frames of the same sizes."""
     resource = resource_of(other)
-    is_same = resource_of(result) == resource
-    return is_same and (resource != "frames" or sizes_in_words(result) == sizes_in_words(other))
+    return resource_of(result) == resource and (resource != "frames" or sizes_in_words(result) == sizes_in_words(other))
 
 
 def keeps_connections(result: Result) -> bool:
@@ -376,17 +373,7 @@ def with_asked(results: Sequence[Result], asked: Subscribers) -> list[list[tuple
     """
     groups: dict[tuple[object, ...], list[Result]] = {}
     for result in results:
-        place = (
-            result.gateway,
-            result.placement,
-            result.device_cores,
-            result.parameter("cpu"),
-            result.parameter("outside_addresses"),
-            result.parameter("psid_length"),
-            result.parameter("psid_offset"),
-            result.parameter("logging"),
-            result.parameter("log_tolerance"),
-        )
+        place = (result.gateway, result.placement, result.device_cores, *map(result.parameter, _OF_GROUP))
         groups.setdefault(place, []).append(result)
     return [[(result, _with_kept(asked, group)) for result in group] for group in groups.values()]
 
@@ -479,19 +466,15 @@ def _of_table(entries: float, measured: Span, asked: Subscribers, result: Result
 
 def sizes_in_words(result: Result) -> str:
     """The size of the frames of a throughput, or the mix of their sizes; of tagged frames, whether with the tags."""
-    mix = mix_of(result.parameters)
-    if mix:
-        return f"{mix}{' with VLAN tags' if result.parameter(f'{_frame_side(result)}_vlan') else ''}"
+    if mix := mix_of(result.parameters):
+        side = result.parameter("frame_side") or "initiator"
+        return f"{mix}{' with VLAN tags' if result.parameter(f'{side}_vlan') else ''}"
     return f"{in_full(_octets(result))} octets{without_tags(result)}"
 
 
 def without_tags(result: Result) -> str:
     """What follows the octets of frames that had tags, which are not counted; empty for frames that had none."""
     return " without VLAN tags" if result.parameter("initiator_vlan") else ""
-
-
-def _frame_side(result: Result) -> str:
-    return str(result.parameter("frame_side") or "initiator")
 
 
 def _with_frames(results: Sequence[Result], mean: int | None) -> tuple[list[Result], bool]:
@@ -545,10 +528,10 @@ def _of_result(result: Result, asked: Subscribers) -> Iterator[SubscriberLimit]:
     if resource == "new connections" and asked.new is not None:
         yield SubscriberLimit("new connections", "connections/s", asked.new, measured, result)
     elif resource == "open connections" and asked.entries is not None:
-        if result.limited_by in OF_PORTS and gives_blocks(result):
-            # The table has room for more. How many subscribers the ports serve follows from the blocks.
-            measured = Span(measured.lower, math.inf)
-        elif may_be_of_hosts(result, asked) or log_ended(result):
+        # How many subscribers the ports serve follows from the blocks.
+        is_of_blocks = result.limited_by in OF_PORTS and gives_blocks(result)
+        if is_of_blocks or may_be_of_hosts(result, asked) or log_ended(result):
+            # The table has room for more.
             measured = Span(measured.lower, math.inf)
         elif result.limited_by == "port pool":
             had = result.number("outside_addresses") or 1

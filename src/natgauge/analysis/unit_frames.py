@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one unit of a rate consists of: its frames, and the tester's own work.
 
-Frames of one unit of a rate: of a connection, a transaction, a query or a frame of the throughput. A rate in
-connections/s is no rate of frames where a connection has several messages. What a link carries, and how often the
-tester's receivers run, follows from the frames, and so do the bits of a rate. A link also carries what is sent beside
-the frames of the value: openings of a mixed load, and broadcasts.
-
-Parts of a rate: the tester's own work where it is done on the device's core, and the device that limits a chain. And
-what is part of no rate: work of a log's programs on other cores.
+A unit is a connection, a transaction, a query or a frame of the throughput: a rate in connections/s is no rate of
+frames where a connection has several messages. What a link carries, and how often the tester's receivers run, follows
+from the frames, and so do the bits of a rate. A link also carries what is sent beside the frames of the value: openings
+of a mixed load, and broadcasts.
 """
 
 from __future__ import annotations
@@ -304,8 +301,8 @@ def _both(parameters: Parameters, up: float, down: float) -> tuple[UnitFrame, Un
 def _of_subscriber(parameters: Parameters) -> Mapping[str, float]:
     """What one subscriber takes a second: "up" and "down" frames, and "new" connections; empty = not known."""
     rates = parameters.get(SUBSCRIBER_RATES)
-    found = rates if isinstance(rates, dict) else {}
-    return {name: float(rate) for name, rate in found.items() if isinstance(rate, int | float) and rate > 0}
+    found = rates.items() if isinstance(rates, dict) else ()
+    return {name: float(rate) for name, rate in found if isinstance(rate, int | float) and rate > 0}
 
 
 def _queries(parameters: Parameters) -> tuple[UnitFrame, ...]:
@@ -487,12 +484,7 @@ LEAST_PERCENT: Final = 50.0
 
 @dataclass(frozen=True, slots=True)
 class OwnWork:
-    """The tester's own work for a unit of a rate, and all work for it.
-
-    Attributes:
-        own_ns: time of the tester by itself, ns.
-        whole_ns: time at the rate that was found, ns.
-    """
+    """The tester's own work for a unit of a rate, and all work for it at the rate that was found, in ns."""
 
     own_ns: float
     whole_ns: float
@@ -539,8 +531,6 @@ def log_work(parameters: Parameters) -> str | None:
 
 def limiting_device(figures: Mapping[str, float]) -> tuple[str, float] | None:
     """Return the device that dropped most of the lost frames, and its share in percent; None = not known."""
-    shares = {
-        name.removeprefix(LOST_PERCENT_AT): share for name, share in figures.items() if name.startswith(LOST_PERCENT_AT)
-    }
-    device = max(shares, key=lambda name: shares[name], default=None)
-    return None if device is None or shares[device] < LEAST_PERCENT else (device, shares[device])
+    lost = ((share, name) for name, share in figures.items() if name.startswith(LOST_PERCENT_AT))
+    share, name = max(lost, key=lambda each: each[0], default=(0.0, ""))
+    return None if share < LEAST_PERCENT else (name.removeprefix(LOST_PERCENT_AT), share)

@@ -60,11 +60,7 @@ _KEPT: Final = frozenset({"trial", "repetition", "result", "broken", "device-fai
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """A plan's cells, and what measures them.
-
-    Attributes:
-        machines: facts of each machine that measures, at least one.
-    """
+    """A plan's cells, what measures them, and the facts of each machine that does, at least one."""
 
     cells: Sequence[PlannedCell]
     runner: CellRunner
@@ -85,7 +81,7 @@ class RunOrder:
     Attributes:
         out: folder of the campaign; None = `results/<name of the plan>`.
         only: names or patterns of cells; empty = all.
-        lab_name: name of the lab; None = the plan's.
+        lab_name: None = the plan's.
         elsewhere: what measures the campaign's repetitions; None = this process.
     """
 
@@ -110,14 +106,10 @@ class RunOrder:
 
 
 def orders(plans_of: Sequence[Path], order: RunOrder) -> list[RunOrder]:
-    """Return the order of each plan; nothing is touched.
+    """Return the order of each plan, at least one; nothing is touched.
 
-    The campaigns of several plans are in folders of their own, named after the plans. With `resume`, a plan whose
-    campaign has not begun begins.
-
-    Args:
-        plans_of: files of the plans, at least one.
-        order: options of all of them; of several plans, `out` is the folder of their campaigns.
+    The campaigns of several plans are in folders of their own in `out`, named after the plans. With `resume`, a plan
+    whose campaign has not begun begins.
     """
     if len(plans_of) == 1:
         return [replace(order, plan=plans_of[0])]
@@ -149,11 +141,7 @@ def has_begun(order: RunOrder) -> bool:
 def run(
     order: RunOrder, observer: Observer | None = None, *, make_bench: MakeBench | None = None
 ) -> tuple[Path, CampaignState]:
-    """Run a campaign, or resume one, until nothing is left to measure.
-
-    Args:
-        make_bench: makes benches; None = benches in labs.
-    """
+    """Run a campaign, or resume one, until nothing is left to measure; without `make_bench` on benches in labs."""
     plan = order.read()
     folder = order.out or RESULTS / plan.name
     begun = _begun(folder, order.plan, resume=order.resume)
@@ -169,10 +157,9 @@ def run(
         begins: AbstractContextManager[None] = nullcontext()
         if begun is None:
             checked_estimate(setup.cells, str(order.plan))
-            begins = left_unless_used(folder)
+            begins = _left_unless_used(folder)
         else:
-            _refuse_other_recipes(setup.cells, begun, folder)
-            _refuse_other_files(setup.cells, begun, folder)
+            _refuse_other_inputs(setup.cells, begun, folder)
             if order.elsewhere is None:
                 _refuse_other_machine(folder, setup.machines[0])
         with begins, _marked_as_begun():
@@ -246,19 +233,14 @@ def _begun(folder: Path, plan: Path, *, resume: bool) -> CampaignRecord | None:
         return read_record(folder / CAMPAIGN, CampaignRecord)
     if folder.exists():
         # What it would replace, and remove after an error, may be the only copy.
-        _refuse_used(folder, own=_holds(folder, plan))
+        kept = folder / PLAN_TEXT
+        _refuse_used(folder, own=kept.exists() and kept.samefile(plan))
     return None
-
-
-def _holds(folder: Path, plan: Path) -> bool:
-    """Whether a plan's file is the one of a campaign's folder."""
-    kept = folder / PLAN_TEXT
-    return kept.exists() and kept.samefile(plan)
 
 
 def _refuse_used(folder: Path, *, own: bool = False) -> None:
     """Refuse what is there, unless it is a folder that a campaign may begin in; `own`: the plan is in it."""
-    if is_unused(folder) and not own:
+    if _is_unused(folder) and not own:
         return
     if (folder / CAMPAIGN).exists():
         raise UsageError(f"campaign: {folder} holds one already; go on with it by --resume, or name another: --out")
@@ -340,16 +322,13 @@ def _refuse_other(plan: plans.Plan, begun: CampaignRecord, folder: Path) -> None
         )
 
 
-def _refuse_other_recipes(cells: Sequence[PlannedCell], begun: CampaignRecord, folder: Path) -> None:
+def _refuse_other_inputs(cells: Sequence[PlannedCell], begun: CampaignRecord, folder: Path) -> None:
     for device, now in _recipes(cells).items():
         if begun.recipes.get(device) != now:
             raise UsageError(
                 f"campaign: the recipe {device} has changed since {folder} was begun; restore it, or begin a new "
                 "campaign: --out"
             )
-
-
-def _refuse_other_files(cells: Sequence[PlannedCell], begun: CampaignRecord, folder: Path) -> None:
     kept = {(cell.name, each.name): each.file_sha256 for cell in begun.cells for each in cell.measurements}
     for cell in cells:
         for measurement in cell.measurements:
@@ -376,7 +355,7 @@ def _refuse_other_machine(folder: Path, facts: Mapping[str, Any]) -> None:
             )
 
 
-def is_unused(folder: Path) -> bool:
+def _is_unused(folder: Path) -> bool:
     """Whether a folder is empty, or has a campaign without a trial, and nothing else.
 
     A plan that natgauge wrote lies beside a journal and the facts of the machine; any other is the user's.
@@ -406,7 +385,7 @@ def _marked_as_begun() -> Iterator[None]:
 
 
 @contextmanager
-def left_unless_used(folder: Path) -> Iterator[None]:
+def _left_unless_used(folder: Path) -> Iterator[None]:
     """Remove what was made, folders above it included, if an error ends the block before the first trial."""
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:

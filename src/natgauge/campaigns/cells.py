@@ -65,11 +65,7 @@ class _Measured(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CellMeasurement:
-    """One measurement of a cell.
-
-    Attributes:
-        name: unique in its cell: the metric, and its values of the series if there are any.
-    """
+    """One measurement of a cell; `name` is unique there: the metric, and its values of the series if there are any."""
 
     name: str
     settings: Mapping[str, Any]
@@ -94,11 +90,7 @@ class CellMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCell:
-    """One cell, planned.
-
-    Attributes:
-        measurements: its own, in the order in which they are run.
-    """
+    """One cell, planned; its measurements are in the order in which they are run."""
 
     name: str
     device: str
@@ -131,7 +123,8 @@ def points(plan: Plan, where: str = "plan") -> tuple[PlannedCell, ...]:
     planned = []
     for device, together, *chosen in itertools.product(plan.gateways, plan.point or [{}], *series.values()):
         values = dict(zip(series, chosen, strict=True))
-        name = _cell_name(device, together, values)
+        parts = (point_name(together), *(f"{key}-{value}" for key, value in values.items()))
+        name = as_name([Path(device).name.removesuffix(".toml"), *parts]).strip("-")
         cell = _point(plan, name, device, together, values, known=known)
         if isinstance(cell, PlannedCell):
             planned.append(cell)
@@ -180,11 +173,6 @@ def _in(names: Sequence[str], number: int) -> str:
     if len(names) == number:
         return ""
     return f" (cell {names[0]})" if len(names) == 1 else f" (cell {names[0]} and {len(names) - 1} more)"
-
-
-def _cell_name(device: str, together: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    parts = [point_name(together), *(f"{name}-{value}" for name, value in values.items())]
-    return as_name([Path(device).name.removesuffix(".toml"), *parts]).strip("-")
 
 
 def _keys(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,10 +240,7 @@ def _point(  # noqa: PLR0913 - a cell of three loops, and what all cells share
 
 
 def _faults(
-    plan: Plan,
-    values: Mapping[str, Any],
-    measurements: Sequence[_Measured],
-    check: Callable[[_Measured], object],
+    plan: Plan, values: Mapping[str, Any], measurements: Sequence[_Measured], check: Callable[[_Measured], object]
 ) -> tuple[str, ...]:
     """Return the faults that a check finds in measurements, each with the path of its key."""
     faults = []
@@ -289,10 +274,7 @@ def _evaluated(
     question = ask(metric, device, plainly)
     with frames_of_profile(question):
         connections = Bench(question.cell).traffic.connections
-    return {
-        **plainly,
-        **{name: evaluate(text, connections) for name, text in formulas.items() if name not in spared},
-    }
+    return plainly | {name: evaluate(text, connections) for name, text in formulas.items() if name not in spared}
 
 
 def _known(device: str) -> Recipe | None:
@@ -349,7 +331,7 @@ def _published(plan: Plan, measure: Mapping[str, Any], together: Mapping[str, An
     )
 
 
-def _path(name: str, plan: Plan, values: Mapping[str, Any], measure: int | None = None) -> str:
+def _path(name: str, plan: Plan, values: Mapping[str, Any], measure: int | None) -> str:
     """The path of the key of an input in the plan, as far as it can be known; empty `name` = of no single input.
 
     `measure` is the number of the measurement that the input is for; None = it is for all of a cell.

@@ -93,11 +93,10 @@ class Once:
     """Estimate of one repetition.
 
     Attributes:
+        trials: in all; a round of slices counts as one where it is no mere preparation.
+        most_seconds: when --most-seconds ends it; infinite = never.
         doubts: those that could change the answer and follow from the plan, on a device of the assumed rate.
         refused: why trials are too short for any result on such a device; empty = they are not.
-        trials: in all; a round of slices counts as one where it is no mere preparation.
-        seconds: seconds of the repetition.
-        most_seconds: when --most-seconds ends it; infinite = never.
     """
 
     trials: int
@@ -111,25 +110,23 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Estimate of a measurement, a cell or a plan.
+    """Estimate of a measurement, a cell or a plan; trials and `most_seconds` as of `Once`.
 
     Attributes:
-        trials: number of trials; a round of slices counts as one unless it is only preparation.
-        most_seconds: when --most-seconds ends it; infinite = never.
         device_octets: largest memory of the device; None = not known, because a recipe does not state it.
         outlasting: a line for each cell whose device would expire connections in the middle of a trial.
         unmade: kinds of labs that are made anew for each repetition of a cell, in a time that nobody knows.
     """
 
-    trials: int = 0
-    seconds: float = 0.0
-    most_seconds: float = 0.0
-    tester_octets: int = 0
-    device_octets: int | None = 0
-    cut: int = 0
-    outlasting: tuple[str, ...] = ()
-    unmade: frozenset[str] = frozenset()
-    foreseen: tuple[Foreseen, ...] = ()
+    trials: int
+    seconds: float
+    most_seconds: float
+    tester_octets: int
+    device_octets: int | None
+    cut: int
+    outlasting: tuple[str, ...]
+    unmade: frozenset[str]
+    foreseen: tuple[Foreseen, ...]
 
     @property
     def likely(self) -> str:
@@ -187,10 +184,7 @@ def repetitions(point: PlannedCell) -> dict[str, Once]:
     """Estimate one repetition of each measurement of a cell, by the measurement's name."""
     rate_known = any(measurement.metric == CONNECTION_RATE for measurement in point.measurements)
     knobs = _chosen(point)
-    return {
-        measurement.name: _of_repetition(measurement, knobs, rate_known=rate_known)
-        for measurement in point.measurements
-    }
+    return {each.name: _of_repetition(each, knobs, rate_known=rate_known) for each in point.measurements}
 
 
 def _chosen(point: PlannedCell) -> Mapping[str, int]:
@@ -204,11 +198,11 @@ def of_cell(point: PlannedCell) -> Estimate:
     visits = max(measurement.most_repetitions for measurement in point.measurements)
     trials, seconds, most, cut = 0, visits * CELL_RUN_SECONDS, visits * _MOST_FOR_CELL_RUN, 0
     for measurement in point.measurements:
-        once = each[measurement.name]
-        trials += once.trials * measurement.most_repetitions
-        seconds += once.seconds * measurement.most_repetitions
-        most += once.most_seconds * measurement.most_repetitions
-        cut += once.cut * measurement.most_repetitions
+        once, times = each[measurement.name], measurement.most_repetitions
+        trials += once.trials * times
+        seconds += once.seconds * times
+        most += once.most_seconds * times
+        cut += once.cut * times
         if measurement.planned.settings.far_side != TESTER:
             # One repetition measures the server alone, too.
             seconds += min(once.seconds, ALONE_SECONDS)
@@ -222,11 +216,7 @@ def of_cell(point: PlannedCell) -> Estimate:
         cut=cut,
         outlasting=(_outlasting(point),) if any(once.outlasts for once in each.values()) else (),
         unmade=frozenset({kind}) if _takes_long(point.cell) else frozenset(),
-        foreseen=tuple(
-            doubt
-            for measurement in point.measurements
-            for doubt in _foreseen(point, measurement, each[measurement.name])
-        ),
+        foreseen=tuple(doubt for one in point.measurements for doubt in _foreseen(point, one, each[one.name])),
     )
 
 
@@ -242,9 +232,8 @@ def _foreseen(point: PlannedCell, measurement: CellMeasurement, once: Once) -> I
         if doubts.doubts()[doubt.word].share == "too high" and doubt.value:
             text, share = f"{text} at {written(rate)}/s", doubt.value
             needed = (settings.phase1_frames if opens else settings.phase2_seconds) * share / GRAVE_SHARE
-            enough = (
-                f"{rounded_up(needed):,} connections" if opens else f"trial_seconds = {math.ceil(needed * 10) / 10:g}"
-            )
+            longer = f"trial_seconds = {math.ceil(needed * 10) / 10:g}"
+            enough = f"{rounded_up(needed):,} connections" if opens else longer
         yield Foreseen(point.name, measurement.name, doubt.word, text, share, enough)
 
 
@@ -439,9 +428,8 @@ class _Assumed(Measurer):
         blocks = [quantity for quantity, number in plan.blocks.items() for _ in range(number)]
         slices = len(blocks) * (2 if plan.alone else 6)
         self.trials += not plan.alone
-        self.seconds += (
-            PHASE_SECONDS + plan.connections / self.opens + slices * (LEAD_FRAMES + plan.frames) / self.forwards
-        )
+        opening, sending = plan.connections / self.opens, slices * (LEAD_FRAMES + plan.frames) / self.forwards
+        self.seconds += PHASE_SECONDS + opening + sending
         return TimedRound(tuple(self._block(quantity, plan) for quantity in blocks), {}, slices, 0)
 
     def _block(self, quantity: Quantity, plan: RoundPlan) -> BlockWork:

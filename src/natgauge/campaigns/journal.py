@@ -120,7 +120,7 @@ class _Worker(_Part):
 
 
 class _Stored(_Part):
-    """The extent of the files of evidence (`evidence.Extent`)."""
+    """The extent of the files of evidence (`state.Extent`)."""
 
     trials: Annotated[int, Field(ge=0)]
     octets: Annotated[int, Field(ge=0)]
@@ -252,19 +252,17 @@ class Journal:
             _lock(self._file)
             if not os.fstat(self._file).st_nlink:
                 # Whoever had the lock has removed the file.
-                raise BlockingIOError  # noqa: TRY301 - as if it still had it
+                raise BlockingIOError
             self._length = _whole_lines(self.path)
             os.ftruncate(self._file, self._length)
-        except BlockingIOError:
+        except (OSError, UsageError) as error:
             self._close()
-            raise HostError(
-                f"campaign: {self.path.parent} is being measured by another natgauge; wait until it has ended"
-            ) from None
-        except OSError as error:
-            self._close()
-            raise unwritable_journal(self.path, error) from error
-        except UsageError:
-            self._close()
+            if isinstance(error, BlockingIOError):
+                raise HostError(
+                    f"campaign: {self.path.parent} is being measured by another natgauge; wait until it has ended"
+                ) from None
+            if isinstance(error, OSError):
+                raise unwritable_journal(self.path, error) from error
             raise
         return self
 

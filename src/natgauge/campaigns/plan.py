@@ -103,19 +103,13 @@ def keys_of_place() -> frozenset[str]:
     return frozenset(place_inputs())
 
 
-def keys_of_point() -> Mapping[str, Input]:
-    """Return the keys that a point may have in addition to `POINT`."""
-    return {name: key for name, key in keys_of_series().items() if name in keys_of_cell()}
-
-
-def key_named(name: str, known: Mapping[str, Input]) -> Input:
-    """The input of this name."""
+def _key_named(name: str, known: Mapping[str, Input]) -> Input:
     if name not in known:
         raise UsageError(f"unknown key; {did_you_mean(name, known)}")
     return known[name]
 
 
-def value_of_key(key: Input, value: object) -> object:
+def _value_of_key(key: Input, value: object) -> object:
     """Return the value of a key; for a text, a number is converted to its digits.
 
     For some keys the range depends on the device; it is checked with the cell.
@@ -142,19 +136,19 @@ def with_cores(choices: Mapping[str, Any]) -> dict[str, Any]:
             raise UsageError(f"cores: {option} gives the number of cores, too; leave one out", at="cores")
         values[option] = values.pop("cores")
     return {
-        name: last_cores(name, value) if name in CORE_KEYS and type(value) is int else value
+        name: _last_cores(name, value) if name in CORE_KEYS and type(value) is int else value
         for name, value in values.items()
     }
 
 
-def last_cores(name: str, number: int) -> str:
+def _last_cores(name: str, number: int) -> str:
     """Return the last `number` cores; the first cores are for the tester if it has its own."""
     usable = usable_cpus()
     if not 1 <= number <= len(usable):
         raise wrong(
             name,
-            f"{number} asked for, this machine has {len(usable)} cores; a text such as "
-            "'0,2-3' names cores, and natgauge plan check --cores N checks a plan for another machine",
+            f"{number} asked for, this machine has {len(usable)} cores; a text such as '0,2-3' names cores, and "
+            "natgauge plan check --cores N checks a plan for another machine",
         )
     return ",".join(map(str, usable[-number:]))
 
@@ -210,15 +204,8 @@ def _power(base: float, exponent: float) -> float:
 _MOST_VALUES: Final = 1000
 #: Most measurements of a cell, ten times as many as there are metrics.
 _MOST_MEASUREMENTS: Final = 200
-#: The key of the part `lab` with the name of the lab.
-_LAB_NAME: Final = "lab_name"
-#: What pydantic calls a key that is none.
-_UNKNOWN: Final = "extra_forbidden"
-#: What it calls a word that is none of those which a value may be, too.
-_WORDS: Final = "literal_error"
 Repetitions = Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] | None
 _Columns = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=_MOST_VALUES)]
-
 #: Faults of a plan that are printed: more are of a file that is no plan.
 _MOST_FAULTS: Final = 50
 
@@ -273,7 +260,7 @@ class Plan(BaseModel):
     _written: dict[str, str] = PrivateAttr(default_factory=dict)
     #: The folder of the plan's file, from where natgauge was started.
     _folder: Path = PrivateAttr(default=Path())
-    #: The text of the plan's file, with the plan's name; empty = it was read from none.
+    #: The text of the plan's file; empty = it was read from none.
     _text: str = PrivateAttr(default="")
 
     @property
@@ -281,13 +268,12 @@ class Plan(BaseModel):
         """The text of the plan's file, with the plan's name also where the file leaves it to its own name."""
         return self._text
 
-    def remember(self, written: Mapping[str, str], folder: Path) -> None:
-        """Note the plan's folder, and the names by which its file has the gateways.
+    def remember(self, written: Mapping[str, str], folder: Path, text: str) -> None:
+        """Note the folder and the text of the plan's file, and the names by which it has the gateways.
 
         These names are the same from wherever natgauge is started.
         """
-        self._written = dict(written)
-        self._folder = folder
+        self._written, self._folder, self._text = dict(written), folder, text
 
     def placed(self, values: Mapping[str, Any], known: Mapping[str, Input]) -> dict[str, Any]:
         """Return values with the paths of files from where natgauge was started: the plan has them from its folder."""
@@ -299,8 +285,8 @@ class Plan(BaseModel):
 
     def in_lab(self, name: str | None) -> Plan:
         """Return the plan with this name of its lab; None = the name that labs have by default."""
-        rest = {key: value for key, value in self.lab.items() if key != _LAB_NAME}
-        return self.model_copy(update={"lab": rest if name is None else {**rest, _LAB_NAME: name}})
+        rest = {key: value for key, value in self.lab.items() if key != "lab_name"}
+        return self.model_copy(update={"lab": rest if name is None else {**rest, "lab_name": name}})
 
     def begun_as(self, begun: Mapping[str, Any]) -> Plan:
         """Return the plan with what is no condition of its figures as the `begun` content has it.
@@ -308,12 +294,8 @@ class Plan(BaseModel):
         The order of the cells follows from the seed, and no figure from the names of the plan and of its lab.
         """
         lab = begun.get("lab")
-        named = self.in_lab(lab.get(_LAB_NAME) if isinstance(lab, dict) else None)
+        named = self.in_lab(lab.get("lab_name") if isinstance(lab, dict) else None)
         return named.model_copy(update={"name": begun.get("name", self.name)})
-
-    def keep(self, text: str) -> None:
-        """Note the text of the plan's file."""
-        self._text = text
 
     def content(self, *, exclude_none: bool = False) -> dict[str, Any]:
         """Return the content of the plan's file, as JSON has it."""
@@ -362,19 +344,15 @@ def read(path: Path) -> Plan:
         raw = toml_text.parse(text)
     except ValueError as error:
         raise PlanError(str(path), [f"is no TOML: {error}"]) from None
-    plan = parse({"name": _name_of(path), **raw}, str(path), path.parent)
+    name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in path.stem.lower())
+    name = name.strip("-")[:60].strip("-") or "campaign"
     # The copy in a campaign's folder has another file's name.
-    plan.keep(text if "name" in raw else f'name = "{plan.name}"\n{text}')
-    return plan
+    kept = text if "name" in raw else f'name = "{name}"\n{text}'
+    return parse({"name": name, **raw}, str(path), path.parent, kept)
 
 
-def _name_of(path: Path) -> str:
-    kept = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in path.stem.lower())
-    return kept.strip("-")[:60].strip("-") or "campaign"
-
-
-def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
-    """Parse a plan from a TOML document."""
+def parse(raw: Mapping[str, Any], where: str, folder: Path = Path(), text: str = "") -> Plan:
+    """Parse a plan from a TOML document; `text` as of `Plan`."""
     plan, faults = _shaped(raw, where)
     parts = {part: _checked_all(part, getattr(plan, part), keys_of_part(part), faults) for part in PLAN_PARTS}
     series = {name: _checked_series(name, values, faults) for name, values in plan.series.items()}
@@ -401,7 +379,7 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
     update: dict[str, Any] = {str(part): values for part, values in parts.items()}
     update |= {"gateways": list(gateways.values()), "series": series, "point": point, "measure": measure}
     checked = plan.model_copy(update=update)
-    checked.remember({found: _device(name, Path()) for name, found in gateways.items()}, folder)
+    checked.remember({found: _device(name, Path()) for name, found in gateways.items()}, folder, text)
     if faults:
         raise PlanError(where, faults, checked if is_rest_right else None)
     return checked
@@ -428,13 +406,13 @@ def _faults(errors: Sequence[Any]) -> list[str]:
         path = ".".join(
             str(step) or '""' for step in error["loc"] if not str(step).startswith(("constrained", "literal"))
         )
-        if error["type"] == _UNKNOWN:
+        if error["type"] == "extra_forbidden":
             lines[path] = [f"unknown key; {did_you_mean(path, Plan.model_fields)}"]
         elif error["type"] == "missing":
             lines[path] = ["is missing"]
         elif path not in lines:
             lines[path] = [f"{shown(error['input'])} {toml_text.rule_in_words(error)}"]
-        elif error["type"] == _WORDS:
+        elif error["type"] == "literal_error":
             lines[path].append(f"; {error['ctx']['expected']} is possible, too")
         else:
             lines[path].append(f", and {toml_text.rule_in_words(error)}")
@@ -453,7 +431,7 @@ def _checked_all(part: str, values: Mapping[str, Any], known: Mapping[str, Input
     checked = {}
     for name, value in values.items():
         try:
-            checked[name] = value_of_key(key_named(name, known), value)
+            checked[name] = _value_of_key(_key_named(name, known), value)
         except UsageError as error:
             faults.append(at_path(f"{part}.{name}: ", error))
     return checked
@@ -463,13 +441,13 @@ def _checked_series(name: str, values: list[Any], faults: list[str]) -> list[Any
     checked: list[Any] = []
     named: dict[str, Any] = {}
     try:
-        key = key_named(name, keys_of_series())
+        key = _key_named(name, keys_of_series())
     except UsageError as error:
         faults.append(at_path(f"series.{name}: ", error))
         return checked
     for number, value in enumerate(values):
         try:
-            checked_value = value_of_key(key, value)
+            checked_value = _value_of_key(key, value)
         except UsageError as error:
             faults.append(at_path(f"series.{name}[{number}]: ", error))
             continue
@@ -500,7 +478,8 @@ def _checked_point(number: int, point: Mapping[str, Any], faults: list[str]) -> 
     except ValidationError as error:
         faults.extend(f"{path}.{fault}" for fault in _faults(error.errors()))
     others = {name: value for name, value in point.items() if name not in KEYS_OF_POINT}
-    return {**head, **_checked_all(path, others, keys_of_point(), faults)}
+    known = {name: key for name, key in keys_of_series().items() if name in keys_of_cell()}
+    return {**head, **_checked_all(path, others, known, faults)}
 
 
 def _measure(
@@ -598,12 +577,11 @@ def _unmeasured(plan: Plan) -> Iterator[str]:
 
 def _untagged(plan: Plan) -> Iterator[str]:
     """Yield columns and quantities of no published table, and measurements with quantities and without columns."""
-    tagged = [(f"{part}[{number}]", entry) for part, entries in (("point", plan.point), ("measure", plan.measure))
-              for number, entry in enumerate(entries)]  # fmt: skip
-    for path, entry in tagged:
-        for key in _Tag.model_fields:
-            if key in entry and plan.published is None:
-                yield f'{path}.{key}: are cells of a published table; name the table: published = "NAME"'
+    for part in ("point", "measure") if plan.published is None else ():
+        for number, entry in enumerate(getattr(plan, part)):
+            for key in _Tag.model_fields:
+                if key in entry:
+                    yield f'{part}[{number}].{key}: are cells of a published table; name the table: published = "NAME"'
     for number, measure in enumerate(plan.measure):
         columns = "columns" in measure or any(
             "columns" in point and is_of(measure, "points", point.get("name")) for point in plan.point

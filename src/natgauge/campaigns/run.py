@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A campaign under way: rounds in which each cell is run once, with one repetition of each of its measurements.
 
-To run a cell is to make a bench, and to measure one repetition of each of the cell's measurements that lack one. A cell
-run only hands out lines for the journal, so it may be made in this process or on another machine.
-
-Each round has its own order of the cells, so that an hour in which the host is slow affects all devices. The journal
-alone says what is left to do, so a campaign may be run in one session or in many. A measurement whose repetitions have
-ended, one by one, becomes a result in its folder.
+A cell run makes a bench, measures, and only hands out lines for the journal, so it may be made in this process or on
+another machine. Each round has its own order of the cells, so that an hour in which the host is slow affects all
+devices. The journal alone says what is left to do, so a campaign may be run in one session or in many. A measurement
+whose repetitions have ended, one by one, becomes a result in its folder.
 """
 
 from __future__ import annotations
@@ -58,8 +56,6 @@ from natgauge.words import NO_DEVICE
 
 #: Limits of a connection rate at which the device works; a rate that time limited is only a bound.
 _KNOWN_LIMITS: Final = frozenset({"device", "tester"})
-#: The parameter with the device's version.
-_VERSION: Final = "version"
 #: The most trials of a repetition that its line of the journal has one by one; no search has as many.
 MOST_ATTEMPTS: Final = 1000
 
@@ -87,8 +83,7 @@ class CellRun:
     Attributes:
         round_number: from 1.
         state: state of at least this cell, kept up to date by `append_line`.
-        worker: name, cores and likeness of the worker that this is; None = the
-            campaign has no workers.
+        worker: name, cores and likeness of the worker that this is; None = the campaign has no workers.
         only: name of the one measurement to run; empty = all.
         alike: names of the campaign's cells of the same device, which is of one version; empty = not known.
     """
@@ -111,11 +106,7 @@ class CellRun:
             self.append_line("broken", scope="device", device=self.point.device, cell=self.point.name, cause=first)
 
     def _on_bench(self) -> str:
-        """Measure on a new bench.
-
-        Returns:
-            Reason why the device did not start or forward; empty = it did.
-        """
+        """Measure on a new bench; return why the device did not start or forward, empty = it did."""
         with self.make_bench(self._cell(), self.observer) as bench:
             for measurement in pending(self.state, self.point, self.round_number):
                 # A device that broke in one measurement is not measured in those that follow.
@@ -132,11 +123,7 @@ class CellRun:
         return in_repetition(cell, cell.lab.seed, self.round_number)
 
     def _measure(self, bench: MeasuringBench, measurement: CellMeasurement) -> str:
-        """Measure one repetition; a failure is journaled with its cause.
-
-        Returns:
-            Reason why the device did not start or forward; empty = it did.
-        """
+        """Measure one repetition; a failure is journaled with its cause. Returns as `_on_bench`."""
         number = len(self._ended(measurement)) + 1
         where: dict[str, Any] = {"cell": self.point.name, "measurement": measurement.name, "repetition": number}
         recorder, given = Memory(), self._given(measurement)
@@ -206,11 +193,11 @@ class CellRun:
         """
         if self.worker is not None:
             return
-        now = ready.parameters.get(_VERSION)
+        now = ready.parameters.get("version")
         own = {self.point.name, *self.alike}
         for (cell, _), known in self.state.measurements.items():
             for earlier in known.ended if cell in own else ():
-                was = earlier.parameters.get(_VERSION)
+                was = earlier.parameters.get("version")
                 if was != now:
                     raise HostError(
                         f"campaign: {self.point.device} is of version {shown(now)} now, it was {shown(was)} in earlier "
@@ -516,11 +503,7 @@ class Session:
 
 
 def write_result(
-    evidence: EvidenceFile,
-    point: PlannedCell,
-    measurement: CellMeasurement,
-    known: MeasurementState,
-    cause: str | None,
+    evidence: EvidenceFile, point: PlannedCell, measurement: CellMeasurement, known: MeasurementState, cause: str | None
 ) -> str:
     """Write the results folder of a measurement with at least one repetition; an incomplete one is replaced.
 
@@ -529,12 +512,12 @@ def write_result(
             the folder that is still being made becomes one, for reports before the end.
     """
     has_ended = cause is not None
-    first, number, most = known.ended[0], len(known.ended), measurement.most_repetitions
-    notes = (
-        [Note("ended early", f"broken after {number} of {with_noun(most, 'repetitions')}: {cause}")] if cause else []
-    )
+    first, most = known.ended[0], measurement.most_repetitions
+    notes, done = list[Note](), f"{len(known.ended)} of {with_noun(most, 'repetitions')}"
     if not has_ended:
-        notes = [Note("incomplete", f"{number} of {with_noun(most, 'repetitions')} so far", value=most)]
+        notes.append(Note("incomplete", f"{done} so far", value=most))
+    elif cause:
+        notes.append(Note("ended early", f"broken after {done}: {cause}"))
     given: dict[str, Any] = {"repeat": 1, **{str(name): value for name, value in first.given.items()}}
     single = replace(measurement.planned.settings, **given)
     results = [repetition.result for repetition in known.ended]
@@ -578,9 +561,8 @@ def join(
     notes = list(notes)
     if len(kept) < len(singles) and kept[0].limited_by != TIME:
         cut = len(singles) - len(kept)
-        notes.append(
-            Note("time used up", f"{cut} of {len(singles)} repetitions left out, which their time cut off", cut)
-        )
+        text = f"{cut} of {len(singles)} repetitions left out, which their time cut off"
+        notes.append(Note("time used up", text, cut))
     # What one repetition says of the number of repetitions holds for none of them any more.
     own = set(single.notes())
     shared = [

@@ -10,7 +10,6 @@ The status follows from the campaign's folder alone: also while it runs, from an
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
@@ -32,6 +31,7 @@ from natgauge.campaigns.journal import (
     entries,
     entry_of,
     is_written,
+    text_of,
     typed,
     unwritable_journal,
     write,
@@ -90,12 +90,8 @@ class EvidenceLines(NamedTuple):
 NO_EVIDENCE: Final = EvidenceLines()
 
 
-def stored_apart(fields: Mapping[str, Any], known: Extent) -> tuple[dict[str, Any], EvidenceLines]:
-    """Take the evidence out of the fields of a line.
-
-    Returns:
-        The fields, with the extent of the files in its place; and the lines for these files.
-    """
+def _stored_apart(fields: Mapping[str, Any], known: Extent) -> tuple[dict[str, Any], EvidenceLines]:
+    """Return the fields of a line with the extent of the files in place of the evidence, and the lines for these."""
     recorded: Memory = fields[EVIDENCE]
     of_all: dict[str, object] = {"repetition": fields["repetition"]}
     trials = _lines(recorded.trials, TRIAL_SCHEMA, "trial", known.trials, of_all)
@@ -118,7 +114,7 @@ def _lines(
         {"schema": schema, what: number, **of_all, **plain(record)}
         for number, record in enumerate(records, start=before + 1)
     )
-    return "".join(json.dumps(each, allow_nan=False, separators=(",", ":")) + "\n" for each in numbered).encode()
+    return "".join(f"{text_of(each)}\n" for each in numbered).encode()
 
 
 class EvidenceFile:
@@ -135,9 +131,10 @@ class EvidenceFile:
         """Refuse to go on without evidence that the journal counts, or where a link leads out of the campaign."""
         self._refuse_elsewhere()
         for name, (octets, _) in known.files.items():
-            sizes = [path.stat().st_size for path in (self.making / name, self.result / name) if path.is_file()]
-            if octets > (sizes or [0])[0]:
-                raise UsageError(self._lacking(name, (sizes or [0])[0], known))
+            places = (self.making / name, self.result / name)
+            size = next((path.stat().st_size for path in places if path.is_file()), 0)
+            if octets > size:
+                raise UsageError(self._lacking(name, size, known))
 
     def append(self, lines: EvidenceLines, known: Extent) -> None:
         """Append lines of trials and rounds; they are on the disk when this returns."""
@@ -295,7 +292,6 @@ class CampaignState:
     Attributes:
         running: the trial of each cell that has begun and, by the journal, not ended.
         workers: those of the last session that measured, by name; "" = its own process.
-        began: start of the first session, seconds since 1970.
     """
 
     measurements: dict[tuple[str, str], MeasurementState] = field(default_factory=dict)
@@ -303,9 +299,6 @@ class CampaignState:
     running: dict[str, JournalLine] = field(default_factory=dict)
     workers: set[str] = field(default_factory=set)
     trials: int = 0
-    began: float | None = None
-    last: float | None = None
-    visits: int = 0
     _since: dict[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -323,8 +316,6 @@ class CampaignState:
     def take(self, entry: JournalLine, where: str = JOURNAL) -> None:
         """Update the state with the journal's next line; `where` that is."""
         line = typed(entry, where)
-        self.began = self.began or line.at
-        self.last = line.at
         cell: str | None = getattr(line, "cell", None)
         if cell is None:
             # Sessions begin and end without a trial.
@@ -339,7 +330,6 @@ class CampaignState:
             case RetriedLine():
                 self._retry(line)
             case VisitLine():
-                self.visits += 1
                 self._since[line.cell] = line.at
                 self.workers.add(line.worker)
             case RepetitionLine():
@@ -359,7 +349,7 @@ class CampaignState:
         """Return the next line of the journal, and the lines that go with it to the files of evidence."""
         evidence = NO_EVIDENCE
         if EVIDENCE in fields:
-            fields, evidence = stored_apart(fields, self.measurement(fields["cell"], fields["measurement"]).stored)
+            fields, evidence = _stored_apart(fields, self.measurement(fields["cell"], fields["measurement"]).stored)
         return entry_of(event, fields), evidence
 
     def _retry(self, line: RetriedLine) -> None:
@@ -374,12 +364,10 @@ class CampaignState:
 
 @dataclass(frozen=True, slots=True)
 class MeasurementStatus:
-    """One measurement of one cell.
+    """One measurement of one cell; unit and folder are empty while there is none.
 
     Attributes:
         values: values of ended repetitions, without bounds from repetitions that a time limit cut off.
-        unit: unit of the values; empty while there is none.
-        folder: folder of the result; empty while there is none.
         broken: reason why the measurement cannot continue; empty = it can.
         bounds: of each value, whether it is only a lower bound, because not the device limited it.
         sending: directions of a rate of frames, in words; empty for other values.
@@ -422,7 +410,6 @@ class CampaignStatus:
     now: Mapping[str, Any] | None
     beside: tuple[Mapping[str, Any], ...]
     trials: int
-    visits: int
     seconds_left: float | None
 
 
@@ -433,9 +420,7 @@ def status(folder: Path, state: CampaignState | None = None) -> CampaignStatus:
     campaign = read_record(folder / CAMPAIGN, CampaignRecord)
     if state is None:
         state = CampaignState.of(folder) if (folder / JOURNAL).exists() else CampaignState()
-    measurements = tuple(
-        _measurement(state, cell, measurement) for cell in campaign.cells for measurement in cell.measurements
-    )
+    measurements = tuple(_measurement(state, cell, each) for cell in campaign.cells for each in cell.measurements)
     running = sorted(state.running.values(), key=lambda trial: float(trial["at"]))
     return CampaignStatus(
         name=campaign.name,
@@ -445,7 +430,6 @@ def status(folder: Path, state: CampaignState | None = None) -> CampaignStatus:
         now=running[-1] if running else None,
         beside=tuple(running[:-1]),
         trials=state.trials,
-        visits=state.visits,
         seconds_left=_seconds_left(state, measurements),
     )
 

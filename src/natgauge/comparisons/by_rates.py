@@ -71,17 +71,10 @@ from natgauge.trial.planned import Planned
 from natgauge.trial.rounds import receiver_seconds
 from natgauge.words import QUANTITIES, Quantity, SearchLimitedBy, sending
 
-#: A doubt that is the reason why no rate passed.
-_NO_RATE: Final = LOSS_WORDS
-
 
 @dataclass(slots=True)
 class Searched(RateRounds):
-    """The searches for one rate of one gateway as they are run, with what they measured.
-
-    Attributes:
-        parameters: parameters of the searches; None before the first.
-    """
+    """The searches for one rate of one gateway, with what they measured; `parameters` is None before the first."""
 
     measurements: list[Measurement] = field(default_factory=list)
     procedure: Procedure[SearchSettings] | None = None
@@ -102,7 +95,7 @@ class Searched(RateRounds):
         upper = math.inf if limit or search.upper is None else search.upper
         if not search.value:
             self.add_void(upper)
-            return next((words[word] for word in _NO_RATE if word in words), "no rate passed")
+            return next((words[word] for word in LOSS_WORDS if word in words), "no rate passed")
         lower = search.value / (1 + most_too_high(search, settings))
         self.rounds.append(RateBounds(lower, search.value, upper, limit))
         self.measurements.append(search)
@@ -196,8 +189,7 @@ def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str
     raise UsageError(
         f"connections: {number} of {side.label} are established within {written(number / bounds.passed * 1000)} ms, so "
         f"queues and tolerated lag may have raised its rate by up to {in_percent(bounds.passed / bounds.lower - 1)}, "
-        "and no "
-        f"ratio can be known to {in_percent(goal.resolve)} (--resolve); choose at least {rounded_up(enough):,} "
+        f"and no ratio can be known to {in_percent(goal.resolve)} (--resolve); choose at least {rounded_up(enough):,} "
         "connections",
         at="connections",
     )
@@ -265,7 +257,6 @@ class _Labelled(Unread):
         self.store: Store | None = None
 
     def add_trial(self, trial: Mapping[str, object]) -> None:
-        """Write a trial to the results folder, if there is one."""
         if self.store is not None:
             self.store.add_trial({"gateway": self.label, **trial})
 
@@ -432,11 +423,8 @@ class ByRates:
         for quantity in self._quantities:
             # Refuse an impossible search before any lab is made.
             self._planned(bench, quantity)
-        rated = RatedGateway(
-            gateway.label,
-            bench,
-            searched={quantity: Searched(gateway.label, quantity) for quantity in self._quantities},
-        )
+        searched = {quantity: Searched(gateway.label, quantity) for quantity in self._quantities}
+        rated = RatedGateway(gateway.label, bench, searched=searched)
         # Only one measurer per wire: two would not know which four tuples the other has used.
         for wanted in [self._quantities] if self._at_once else [(quantity,) for quantity in self._quantities]:
             labs = FreshLabs(partial(self._bench_of, rated, cell), partial(self._start, rated, wanted))
@@ -461,10 +449,9 @@ class ByRates:
         demand = max((each.demand for each in planned.values()), key=lambda demand: demand.after_seconds)
         demand = replace(demand, sharing=self._sharing)
         for quantity in wanted:
+            of_all = replace(planned[quantity], demand=demand)
             with named(rated.label, bench.recipe.name):
-                rated.ready[quantity] = bench.ready(
-                    replace(planned[quantity], demand=demand), self._keepers[rated.label]
-                )
+                rated.ready[quantity] = bench.ready(of_all, self._keepers[rated.label])
         return [rated.ready[quantity] for quantity in wanted]
 
     @contextmanager
@@ -492,12 +479,11 @@ class ByRates:
         self._is_cut = self._budget.left == 0
         if self._is_cut:
             rated.searched[quantity].add_void()
-            why = ""
         else:
             with self._up(rated, quantity, number):
                 why = self._search(rated, quantity)
-        if not self._is_cut:
-            return why
+            if not self._is_cut:
+                return why
         if not number:
             self._refuse_first_round()
         # The comparison ends with this round, and the search is none that the gateway made void.
@@ -535,8 +521,7 @@ class ByRates:
                 settings = replace(settings, connection_rate=rate)  # type: ignore[call-arg] # has it
             procedure = ready.planned.procedure
             before = rated.found.get(quantity)
-            known = None if before is None else before.value
-            search = self._once(procedure, ready, settings, known)
+            search = self._once(procedure, ready, settings, None if before is None else before.value)
         except TimeUpError as error:
             # What the search before needed is a rate of another kind.
             own = quantity == "new" or "new" in rated.found
@@ -547,7 +532,8 @@ class ByRates:
             rated.found[quantity] = search
             if quantity not in rated.receivers:
                 rated.receivers[quantity] = receiver_seconds(ready.measurer)
-        return searched.add(procedure, settings, self._parameters(rated, quantity), search)
+        parameters = parameters_of(rated.bench, ready, self._machine)
+        return searched.add(procedure, settings, with_receiver(parameters, rated.receivers.get(quantity)), search)
 
     def _once(
         self, procedure: Procedure[Any], ready: Ready, settings: TrialSettings, known: float | None
@@ -564,10 +550,6 @@ class ByRates:
         # Trials that only confirm what is known may lack the time.
         self._is_cut = is_last and search.limited_by == TIME
         return search
-
-    def _parameters(self, rated: RatedGateway, quantity: Quantity) -> Parameters:
-        parameters = parameters_of(rated.bench, rated.ready[quantity], self._machine)
-        return with_receiver(parameters, rated.receivers.get(quantity))
 
     def _establishing(self, rated: RatedGateway, quantity: Quantity) -> Measurement:
         """Return the search for the connection rate, the limit of phase 1, if the comparison does not include it."""

@@ -36,11 +36,7 @@ MOST: Final = 16
 
 @dataclass(slots=True)
 class RunningGateway:
-    """A gateway of a running comparison.
-
-    Attributes:
-        ready: its started device; None before the `with` block.
-    """
+    """A gateway of a running comparison; `ready` is its started device, None before the `with` block."""
 
     label: str
     bench: Bench
@@ -51,14 +47,8 @@ class RunningGateway:
     def started(self) -> Ready:
         """The gateway, started."""
         if self.ready is None:
-            message = f"{self.label} has not been started"
-            raise RuntimeError(message)
+            raise RuntimeError(f"{self.label} has not been started")
         return self.ready
-
-    @property
-    def timed(self) -> TimedGateway:
-        """The gateway as a round measures it."""
-        return TimedGateway(self.label, self.started.measurer, self.bench.traffic.connections)
 
 
 def _forwarding(frames: TimedFrames) -> str:
@@ -102,27 +92,20 @@ class BySlices:
         self._cables: dict[TimedFrames, CableLab] = {}
         for number, (frames, position) in enumerate(self._seating.forwarding.items()):
             if position == len(self._devices):
-                self._devices.append(
-                    self._on(_forwarding(frames), forwarding_of(frames, self._place(f"plain{number}")))
-                )
+                cell = forwarding_of(frames, self._place(f"plain{number}"))
+                self._devices.append(self._on(_forwarding(frames), cell))
             self._cables[frames] = CableLab(_name(f"cable{number}"))
-        if len(self._devices) + len(self._cables) > MOST:
+        if (number := len(self._devices) + len(self._cables)) > MOST:
             raise UsageError(
-                f"compare: {len(self._gateways)} gateways, with the A/A control, plain forwarding and cables "
-                f"{len(self._devices) + len(self._cables)} in all; one round has at most {MOST}; compare "
-                "fewer gateways"
+                f"compare: {len(self._gateways)} gateways, with the A/A control, plain forwarding and cables {number} "
+                f"in all; one round has at most {MOST}; compare fewer gateways"
             )
         self.stage = f"comparing {', '.join(gateway.label for gateway in self._gateways)} on core {self._cpu}"
         self._fewest = min(device.bench.traffic.connections for device in self._devices)
         self._blocks = blocks_of_round(quantities, self._fewest, options.slice_frames)
         alone = {gateway.label: gateway.alone("both", "shared") for gateway in (*gateways, gateways[0].control())}
-        voids = VoidRounds(
-            "compare",
-            "round",
-            lambda place: (
-                f'only gateways that forward every frame can be compared: see what it does with "{alone[place]}"'
-            ),
-        )
+        advice = "only gateways that forward every frame can be compared: see what it does with"
+        voids = VoidRounds("compare", "round", lambda place: f'{advice} "{alone[place]}"')
         self._ratios = PairedRatios(self._seating.places, quantities)
         self._sums = RoundSums(voids, self._seating, self._ratios)
 
@@ -195,7 +178,10 @@ class BySlices:
                 self.__exit__(None, None, None)
                 self.__enter__()
         plan = RoundPlan(self._fewest, self._blocks, frames=self._slice_frames, seed=self._seed + number)
-        devices = [device.timed for device in self._devices]
+        devices = [
+            TimedGateway(device.label, device.started.measurer, device.bench.traffic.connections)
+            for device in self._devices
+        ]
         cables = [over_cable(frames, lab, self._cpu) for frames, lab in self._cables.items()]
         self._sums.add(perform(plan, self._cpu, devices, cables, store))
 

@@ -262,8 +262,8 @@ class ComparisonRun:
 
 def log_notes(parameters: Mapping[str, Parameters]) -> list[Note]:
     """A note for each gateway whose log is written on cores that its cost leaves out; the last one is the control."""
-    texts = {label: log_work(known) for label, known in [*parameters.items()][:-1]}
-    return [Note("device", f"{label}: {text}") for label, text in texts.items() if text is not None]
+    texts = ((label, log_work(known)) for label, known in [*parameters.items()][:-1])
+    return [Note("device", f"{label}: {text}") for label, text in texts if text is not None]
 
 
 def length_notes(devices: Mapping[str, int], hop: Mapping[Quantity, float | None]) -> list[Note]:

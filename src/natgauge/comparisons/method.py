@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What both methods of comparing gateways share: estimates of cost ratios, and how a round is made.
 
-An estimate at an interim analysis has a confidence interval and a verdict in words.
-
 `by_slices` and `by_rates` have the same methods. Within the `with` block of a method labs and gateways may be up.
 `round` measures each gateway once, stores the evidence and adds it to the estimates; NotMadeAgainError of a later round
 than the first leaves what the rounds before it gave, any other error ends the comparison. `first_analysis` rounds are
@@ -135,18 +133,12 @@ def judge(
         return "undecided", f"{what}: {label}: too few rounds or blocks"
     ends = [percent(estimate.lower - 1, "down", sign=True), percent(estimate.upper - 1, "up", sign=True)]
     verdict = verdict_of(estimate.lower, estimate.upper, margin, goal.resolve)
-    if verdict == "costs more":
-        more = (
-            f"{percent(estimate.value - 1)} more ({percent(estimate.lower - 1, 'down')} to "
-            f"{percent(estimate.upper - 1, 'up')})"
-        )
-        return verdict, f"{what}: {label} costs {more}"
-    if verdict == "costs less":
-        less = (
-            f"{percent(1 - estimate.value)} less ({percent(1 - estimate.upper, 'down')} to "
-            f"{percent(1 - estimate.lower, 'up')})"
-        )
-        return verdict, f"{what}: {label} costs {less}"
+    if verdict in ("costs more", "costs less"):
+        shares = [estimate.value - 1, estimate.lower - 1, estimate.upper - 1]
+        if verdict == "costs less":
+            shares = [1 - estimate.value, 1 - estimate.upper, 1 - estimate.lower]
+        middle, least, most = percent(shares[0]), percent(shares[1], "down"), percent(shares[2], "up")
+        return verdict, f"{what}: {label} costs {middle} {verdict.removeprefix('costs ')} ({least} to {most})"
     if margin > 1 and (margin > 1 + goal.resolve or 1 not in estimate.interval):
         itself = "may differ by any factor" if math.isinf(margin) else f"differs by up to {percent(margin - 1, 'up')}"
         return verdict, f"{what}: {label}: {' to '.join(ends)}, but the A/A control {itself}, too"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, Literal, cast
 
@@ -47,7 +47,6 @@ MOST_SECONDS: Final = 86_400.0
 
 
 def _check_commit(name: str, value: str) -> None:
-    """Refuse a commit without a name, or whose date is none."""
     try:
         named = commit_of(value)[0]
     except ValueError:
@@ -75,10 +74,7 @@ class CompareOptions:
         default="slices: all; rates: new,both",
     )
     level: float = chosen(
-        0.95,
-        "Confidence level of each interval, over all interim analyses together",
-        "share",
-        (0.5, 0.999),
+        0.95, "Confidence level of each interval, over all interim analyses together", "share", (0.5, 0.999)
     )
     resolve: float | None = chosen(
         None,
@@ -94,11 +90,7 @@ class CompareOptions:
         (0.001, 10.0),
     )
     most_seconds: float | None = chosen(
-        None,
-        "Longest time of the comparison",
-        "s",
-        (1.0, MOST_SECONDS),
-        default="slices: 60; rates: 450 per gateway",
+        None, "Longest time of the comparison", "s", (1.0, MOST_SECONDS), default="slices: 60; rates: 450 per gateway"
     )
     unlike: bool = chosen(False, "Allow gateways of different kinds, or with different numbers of devices")
     loss_tolerance: float = chosen(
@@ -267,9 +259,8 @@ def read_gateways(
     called = names if labels is None else _labels(labels, len(names))
     for (recipe, own), label in zip(parts, called, strict=True):
         gateway = ComparedGateway(label, recipe, ask(_METRIC, recipe.origin, {**given, **own}, like=like.origin))
-        alike = sum(
-            other.label.removesuffix(f" ({number})") == gateway.label for number, other in enumerate(gateways, start=1)
-        )
+        others = enumerate(gateways, start=1)
+        alike = sum(other.label.removesuffix(f" ({number})") == gateway.label for number, other in others)
         gateways.append(replace(gateway, label=f"{gateway.label} ({alike + 1})") if alike else gateway)
     for gateway in gateways:
         _refuse_unlike(gateways[0], gateway, unlike=unlike)
@@ -277,12 +268,10 @@ def read_gateways(
 
 
 def _labels(text: str, number: int) -> list[str]:
-    """Return the names that gateways have in results, one for each."""
     labels = [label.strip() for label in text.split(",")]
     if not all(labels) or len(labels) != number:
-        raise wrong(
-            "labels", f"{text!r} has no name for each of {number} gateways; write {number}, with commas between"
-        )
+        fault = f"{text!r} has no name for each of {number} gateways; write {number}, with commas between"
+        raise wrong("labels", fault)
     return labels
 
 
@@ -308,7 +297,6 @@ def traffic_of_rules(gateways: Sequence[ComparedGateway]) -> str | None:
 
 
 def _parts(name: str) -> tuple[Recipe, dict[str, object]]:
-    """Return the recipe of a gateway and its own settings."""
     matched = _SETTINGS.fullmatch(name)
     own: dict[str, object] = {}
     for setting, text in _settings(matched["settings"] if matched else ""):
@@ -318,8 +306,8 @@ def _parts(name: str) -> tuple[Recipe, dict[str, object]]:
     return load(matched["gateway"] if matched else name), own
 
 
-def _settings(text: str) -> Iterable[tuple[str, str]]:
-    """Yield the names and texts of settings; "cores=ce=2,pe=3" is one setting, because none is called "pe".
+def _settings(text: str) -> list[tuple[str, str]]:
+    """Return the names and texts of settings; "cores=ce=2,pe=3" is one setting, because none is called "pe".
 
     A name may be written as that of its option: "frame-size=512".
     """
@@ -331,7 +319,7 @@ def _settings(text: str) -> Iterable[tuple[str, str]]:
             settings[-1] = settings[-1][0], f"{settings[-1][1]},{part}"
         else:
             settings.append((name.replace("-", "_"), value))
-    yield from settings
+    return settings
 
 
 def _value(name: str, setting: str, text: str) -> object:
@@ -345,27 +333,24 @@ def _value(name: str, setting: str, text: str) -> object:
 
 
 def _reasons_not_sliced(gateway: ComparedGateway, placement: Placement) -> list[str]:
-    """Return the reasons why slices cannot time this gateway's frames."""
     own = (gateway.placement or placement) if gateway.lab_kind.shares_core else "external"
     order = gateway.question.cell.traffic.order
-    # Procedure `cost` refuses it, too.
-    ordered = [] if order == "permutation" else [f"order: slices open connections in permutation, not {order}"]
-    processes = gateway.recipe.own_processes
-    return reasons_not_timed(gateway.label, own, own_processes=processes) + [
-        f"{gateway.label}: {reason}" for reason in ordered
-    ]
+    reasons = reasons_not_timed(gateway.label, own, own_processes=gateway.recipe.own_processes)
+    if order != "permutation":
+        # Procedure `cost` refuses it, too.
+        reasons.append(f"{gateway.label}: order: slices open connections in permutation, not {order}")
+    return reasons
 
 
 def _refuse_unlike(first: ComparedGateway, other: ComparedGateway, *, unlike: bool) -> None:
-    def does(gateway: ComparedGateway) -> tuple[str, str, str]:
-        recipe = gateway.recipe
-        devices = f"with {with_noun(recipe.length, 'devices')}"
-        return recipe.kind, recipe.initiator_family, devices
+    def does(recipe: Recipe) -> str:
+        return f"{recipe.kind} {recipe.initiator_family} with {with_noun(recipe.length, 'devices')}"
 
-    if does(other) != does(first) and not unlike:
+    mine, its = does(first.recipe), does(other.recipe)
+    if mine != its and not unlike:
         raise UsageError(
-            f"{other.label}: is of kind {' '.join(does(other))}, {first.label} of kind {' '.join(does(first))}; they "
-            "do different work: add --unlike to compare them nevertheless"
+            f"{other.label}: is of kind {its}, {first.label} of kind {mine}; they do different work: add --unlike to "
+            "compare them nevertheless"
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -37,8 +37,14 @@ def find(measured: MeasurementResult, parameters: Parameters, disturbed: int | N
     """Every doubt about a measurement, by grade; `disturbed` None = as many trials as its outcomes say."""
     facts = Facts(measured, parameters, measured.disturbed if disturbed is None else disturbed)
     own = [*_found(facts)]
-    of_first = tuple(_of_first(facts, own))
-    inherited = _found(replace(facts, of_first=of_first)) if of_first else iter(())
+    # Doubts of what was measured first; those that come from the parameters alone are those of both.
+    of_first = tuple(
+        doubt
+        for result in measured.first
+        for doubt in find(result, parameters.with_settings(result.parameters))
+        if doubts()[doubt.word].is_inherited and doubt not in own
+    )
+    inherited = _found(replace(facts, of_first=of_first)) if of_first else ()
     return tuple(by_grade([*own, *(doubt for doubt in inherited if doubt not in own)]))
 
 
@@ -51,11 +57,3 @@ def _found(facts: Facts) -> Iterator[Note]:
             yield from noted
             noted = []
         yield from doubt.notes(facts)
-
-
-def _of_first(facts: Facts, own: Sequence[Note]) -> Iterator[Note]:
-    """Yield the doubts of what was measured first; doubts that come from the parameters alone are those of both."""
-    for result in facts.measured.first:
-        for doubt in find(result, facts.parameters.with_settings(result.parameters)):
-            if doubts()[doubt.word].is_inherited and doubt not in own:
-                yield doubt

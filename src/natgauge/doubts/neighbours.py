@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Doubts about what had a part in the work: queues, the tester, other workers, servers, links, and the device's cores.
 
-Is the tester proven, and were names in the cache (RFC 8219 section 9.2)? Did the tester work on the device's cores, and
-had some of them time left?
+RFC 8219 section 9.2 asks whether the tester is proven, and whether names were in the cache.
 """
 
 from __future__ import annotations
@@ -40,6 +39,16 @@ MISSED: Final = 0.01
 NEAR_TOP: Final = 0.8
 #: Clocks may differ by 100 ppm (RFC 5180 appendix A.1), and a search ends within 1 %.
 NEAR_LINK: Final = 0.98
+#: A smaller share of the device's cores, taken by the tester, is less than the error of a search.
+LEAST_RECEIVER_SHARE: Final = 0.01
+#: Share of the busiest core's frames above the mean from which the cores are uneven: the device reaches less than two
+#: thirds of what its working cores can do together. Hashing 10,000 flows over 16 cores stays below 1.15.
+UNEVEN: Final = 1.5
+#: Ports in the letters of ethtool.
+_PORTS: Final = "fn"
+#: Flows of an interface whose hashes are recorded, in their order; those of the device's inside and of its outside.
+_FLOWS: Final = ("ipv4", "ipv6")
+_FAMILIES: Final = ("initiator_family", "responder_family")
 
 
 def _queues(facts: Facts) -> Iterator[Said]:
@@ -131,11 +140,8 @@ def _foreign(facts: Facts) -> Iterator[Said]:
     parameters = facts.parameters
     if parameters.get("fresh_trials") in ("new-tuples", "no-wait"):
         held = f"connections of earlier trials for up to {parameters.get('device_timeout')} s"
-        full = (
-            ""
-            if parameters.get("table_size")
-            else " and may have been full, because its limit was not stated (--table-size)"
-        )
+        unknown = " and may have been full, because its limit was not stated (--table-size)"
+        full = "" if parameters.get("table_size") else unknown
         work = "a rate includes the work of forgetting them; --empty-command or --fresh-trials wait excludes it"
         yield Said(f"all connections were new, but the device's table held {held}{full}; {work}")
 
@@ -217,7 +223,118 @@ def _unknown_tester(facts: Facts) -> Iterator[Said]:
     yield Said(text, grade="answer" if near else "information")
 
 
-_OF_NEIGHBOURS: Final = (
+def _receiver(facts: Facts) -> Iterator[Said]:
+    """The kernel receives a frame on the core that sent it: the tester works on an isolated device's cores, too."""
+    measured, parameters = facts.measured, facts.parameters
+    without = declared(measured.metric).without_frames and parameters.get("tear_down_by") in {None, "command"}
+    if parameters.get("placement") != "isolated" or without:
+        return
+    work, receiver_ns = "the device's cores also did the tester's receive work", parameters.get("receiver_ns")
+    if not isinstance(receiver_ns, int | float):
+        yield Said(f"{work}; how much was not measured")
+        return
+    share = _receiver_share(measured, parameters)
+    if share is None:
+        yield Said(f"{work}, {nanoseconds(receiver_ns)} a frame, which the figure includes as the device's")
+    elif share >= LEAST_RECEIVER_SHARE:
+        text = f"{work}, {_reception(measured, parameters)}: that alone makes the rate {in_percent(share)} too low"
+        yield Said(text, value=share, grade=queues.grade_of(share))
+
+
+def _receiver_share(measured: MeasurementResult, parameters: Parameters) -> float | None:
+    """Return the share by which the tester's receivers alone make a rate too low; 0 where another limited it.
+
+    None = the value is no rate of frames, or the time of the receivers is not known.
+    """
+    receiver_ns, cores = parameters.get("receiver_ns"), parameters.get("device_cores")
+    frames = _frames_of_unit(measured, parameters)
+    if not frames or not isinstance(receiver_ns, int | float) or parameters.get("placement") != "isolated":
+        return None
+    # What another limited does not come later for that.
+    if measured.limited_by not in OF_SPEED | {"time"} or not isinstance(cores, int):
+        return 0.0
+    return receiver_ns * 1e-9 * frames * measured.summary.median / cores
+
+
+def _frames_of_unit(measured: MeasurementResult, parameters: Parameters) -> float:
+    """Number of frames of one unit of the value that the tester receives; 0 where it is no rate of frames."""
+    figures, median = measured.figures, measured.summary.median
+    if IN_ALL in figures and median:
+        return frames_in_all(median, figures, parameters) / median
+    return received_frames(measured.metric, parameters)
+
+
+def _reception(measured: MeasurementResult, parameters: Parameters) -> str:
+    """The time of the receivers, and the time of all work for a frame, connection or query, in words."""
+    number, unit = _frames_of_unit(measured, parameters), measured.unit.removesuffix("/s")
+    receiver_ns, cores = parameters.get("receiver_ns"), parameters.get("device_cores")
+    if not isinstance(receiver_ns, int | float) or not isinstance(cores, int):
+        return ""
+    whole = 1e9 * cores / measured.summary.median
+    if is_of_frames(measured.metric, parameters):
+        return f"{nanoseconds(receiver_ns)} of {nanoseconds(whole / number)} a frame"
+    of = {"queries": "query"}.get(unit, unit.removesuffix("s"))
+    return f"{number:.3g} x {nanoseconds(receiver_ns)} of {nanoseconds(whole)} a {of}"
+
+
+def _idle(facts: Facts) -> Iterator[Said]:
+    """A rate of several cores is the rate of the busiest core: what the others could do in addition is not seen."""
+    cores, idle, _ = _work(facts)
+    if idle:
+        text = f"{idle} of the device's {cores} cores did next to nothing; the figure is that of {cores - idle} cores"
+        yield Said(text, idle, float(idle))
+
+
+def _uneven(facts: Facts) -> Iterator[Said]:
+    _, _, working = _work(facts)
+    if working > UNEVEN:
+        text = (
+            f"the busiest of the device's cores had {written(working)} times the mean frames of the working cores; a "
+            f"rate that this core limits is {in_percent(1 / working)} of the rate of even cores"
+        )
+        yield Said(text, value=working)
+
+
+def _one_pair(facts: Facts) -> Iterator[Said]:
+    """A hash of addresses alone puts all frames between two addresses on one core."""
+    parameters = facts.parameters
+    counts = (parameters.get("source_address_count"), parameters.get("destination_address_count"))
+    hashes, transport = parameters.get("device_flow_hash"), parameters.get("transport")
+    if counts != (1, 1) or not isinstance(hashes, list) or parameters.get("device_cores") == 1:
+        return
+    # What is recorded is the hash of UDP; a card may have another one for TCP.
+    if transport == "tcp":
+        return
+    if transport == "icmp":
+        yield Said("all frames have one pair of addresses, and no ports to hash, so one core gets all of them")
+        return
+    for port, side in zip(hashes, _FAMILIES, strict=False):
+        each = _hashed(port, parameters.get(side))
+        if any(fields and not {*fields} & {*_PORTS} for fields in each):
+            yield Said(
+                f"all frames have one pair of addresses, and an interface of the device hashes addresses only "
+                f"({port}), so one core gets all of them"
+            )
+            return
+
+
+def _hashed(port: object, family: object) -> Sequence[str]:
+    """Return the fields that an interface hashes of the frames of a family; of every one where that is not known."""
+    flows = port.split(", ") if isinstance(port, str) else []
+    is_known = len(flows) == len(_FLOWS) and family in _FLOWS
+    return [flows[_FLOWS.index(family)]] if is_known else flows
+
+
+def _work(facts: Facts) -> tuple[int, int, float]:
+    """Return the number of cores, of idle cores, and the imbalance of the working cores; all 0 = not known."""
+    figures, cores = facts.measured.figures, facts.parameters.get("device_cores")
+    if CORE_IMBALANCE not in figures or not isinstance(cores, int):
+        return 0, 0, 0.0
+    idle = round(figures[IDLE_CORES].median)
+    return cores, idle, figures[CORE_IMBALANCE].median * (cores - idle) / cores
+
+
+DOUBTS: Final = (
     Doubt(
         word="queues",
         plainly="trials were so short that frames waiting in queues may have raised the rate",
@@ -239,7 +356,6 @@ _OF_NEIGHBOURS: Final = (
         plainly="the gateway's process and the sender took turns on one core",
         grade="answer",
         about="result",
-        quotes=True,
         holds=_turns,
         meaning=(
             "shared core: the device's process and the sender took turns on one core (`shared` placement); measure "
@@ -282,7 +398,6 @@ _OF_NEIGHBOURS: Final = (
         plainly="the gateway's table still held connections of earlier trials",
         grade="answer",
         about="trial",
-        quotes=True,
         holds=_foreign,
         meaning=(
             "on a wire: all connections of a trial were new, but the device's table still held those of earlier "
@@ -362,134 +477,6 @@ _OF_NEIGHBOURS: Final = (
         remedy="Measure with more sending cores (--sender-cores): a rate that stays is the device's.",
         leaves="at least",
     ),
-)
-
-
-#: A smaller share of the device's cores, taken by the tester, is less than the error of a search.
-LEAST_RECEIVER_SHARE: Final = 0.01
-#: Share of the busiest core's frames above the mean from which the cores are uneven: the device reaches less than two
-#: thirds of what its working cores can do together. Hashing 10,000 flows over 16 cores stays below 1.15.
-UNEVEN: Final = 1.5
-#: Ports in the letters of ethtool.
-_PORTS: Final = "fn"
-#: Flows of an interface whose hashes are recorded, in their order; those of the device's inside and of its outside.
-_FLOWS: Final = ("ipv4", "ipv6")
-_FAMILIES: Final = ("initiator_family", "responder_family")
-
-
-def _receiver(facts: Facts) -> Iterator[Said]:
-    """The kernel receives a frame on the core that sent it: the tester works on an isolated device's cores, too."""
-    measured, parameters = facts.measured, facts.parameters
-    without = declared(measured.metric).without_frames and parameters.get("tear_down_by") in {None, "command"}
-    if parameters.get("placement") != "isolated" or without:
-        return
-    work, receiver_ns = "the device's cores also did the tester's receive work", parameters.get("receiver_ns")
-    if not isinstance(receiver_ns, int | float):
-        yield Said(f"{work}; how much was not measured")
-        return
-    share = receiver_share(measured, parameters)
-    if share is None:
-        yield Said(f"{work}, {nanoseconds(receiver_ns)} a frame, which the figure includes as the device's")
-    elif share >= LEAST_RECEIVER_SHARE:
-        text = f"{work}, {_reception(measured, parameters)}: that alone makes the rate {in_percent(share)} too low"
-        yield Said(text, value=share, grade=queues.grade_of(share))
-
-
-def receiver_share(measured: MeasurementResult, parameters: Parameters) -> float | None:
-    """Return the share by which the tester's receivers alone make a rate too low; 0 where another limited it.
-
-    None = the value is no rate of frames, or the time of the receivers is not known.
-    """
-    receiver_ns, cores = parameters.get("receiver_ns"), parameters.get("device_cores")
-    frames = _frames_of_unit(measured, parameters)
-    if not frames or not isinstance(receiver_ns, int | float) or parameters.get("placement") != "isolated":
-        return None
-    # What another limited does not come later for that.
-    if measured.limited_by not in OF_SPEED | {"time"} or not isinstance(cores, int):
-        return 0.0
-    return receiver_ns * 1e-9 * frames * measured.summary.median / cores
-
-
-def _frames_of_unit(measured: MeasurementResult, parameters: Parameters) -> float:
-    """Number of frames of one unit of the value that the tester receives; 0 where it is no rate of frames."""
-    figures, median = measured.figures, measured.summary.median
-    if IN_ALL in figures and median:
-        return frames_in_all(median, figures, parameters) / median
-    return received_frames(measured.metric, parameters)
-
-
-def _reception(measured: MeasurementResult, parameters: Parameters) -> str:
-    """The time of the receivers, and the time of all work for a frame, connection or query, in words."""
-    number, unit = _frames_of_unit(measured, parameters), measured.unit.removesuffix("/s")
-    receiver_ns, cores = parameters.get("receiver_ns"), parameters.get("device_cores")
-    if not isinstance(receiver_ns, int | float) or not isinstance(cores, int):
-        return ""
-    whole = 1e9 * cores / measured.summary.median
-    if is_of_frames(measured.metric, parameters):
-        return f"{nanoseconds(receiver_ns)} of {nanoseconds(whole / number)} a frame"
-    of = {"queries": "query"}.get(unit, unit.removesuffix("s"))
-    return f"{number:.3g} x {nanoseconds(receiver_ns)} of {nanoseconds(whole)} a {of}"
-
-
-def _idle(facts: Facts) -> Iterator[Said]:
-    """A rate of several cores is the rate of the busiest core: what the others could do in addition is not seen."""
-    cores, idle, _ = _work(facts)
-    if idle:
-        text = f"{idle} of the device's {cores} cores did next to nothing; the figure is that of {cores - idle} cores"
-        yield Said(text, idle, float(idle))
-
-
-def _uneven(facts: Facts) -> Iterator[Said]:
-    _, _, working = _work(facts)
-    if working > UNEVEN:
-        text = (
-            f"the busiest of the device's cores had {written(working)} times the mean frames of the working cores; a "
-            f"rate that this core limits is {in_percent(1 / working)} of the rate of even cores"
-        )
-        yield Said(text, value=working)
-
-
-def _one_pair(facts: Facts) -> Iterator[Said]:
-    """A hash of addresses alone puts all frames between two addresses on one core."""
-    parameters = facts.parameters
-    counts = (parameters.get("source_address_count"), parameters.get("destination_address_count"))
-    hashes = parameters.get("device_flow_hash")
-    if counts != (1, 1) or not isinstance(hashes, list) or parameters.get("device_cores") == 1:
-        return
-    # What is recorded is the hash of UDP; a card may have another one for TCP.
-    if (transport := parameters.get("transport")) == "tcp":
-        return
-    if transport == "icmp":
-        yield Said("all frames have one pair of addresses, and no ports to hash, so one core gets all of them")
-        return
-    for port, side in zip(hashes, _FAMILIES, strict=False):
-        each = _hashed(port, parameters.get(side))
-        if any(fields and not {*fields} & {*_PORTS} for fields in each):
-            yield Said(
-                f"all frames have one pair of addresses, and an interface of the device hashes addresses only "
-                f"({port}), so one core gets all of them"
-            )
-            return
-
-
-def _hashed(port: object, family: object) -> Sequence[str]:
-    """Return the fields that an interface hashes of the frames of a family; of every one where that is not known."""
-    flows = port.split(", ") if isinstance(port, str) else []
-    is_known = len(flows) == len(_FLOWS) and family in _FLOWS
-    return [flows[_FLOWS.index(family)]] if is_known else flows
-
-
-def _work(facts: Facts) -> tuple[int, int, float]:
-    """Return the number of cores, of idle cores, and the imbalance of the working cores; all 0 = not known."""
-    figures, cores = facts.measured.figures, facts.parameters.get("device_cores")
-    if CORE_IMBALANCE not in figures or not isinstance(cores, int):
-        return 0, 0, 0.0
-    idle = round(figures[IDLE_CORES].median)
-    return cores, idle, figures[CORE_IMBALANCE].median * (cores - idle) / cores
-
-
-DOUBTS: Final = (
-    *_OF_NEIGHBOURS,
     Doubt(
         word="tester on device cores",
         plainly="the tester's receivers worked on the gateway's cores",

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doubts about repetitions and their trials: the spread of the values, the verdicts, and what happened meanwhile.
-
-The values of the repetitions may be too few, too far apart, or change with time.
-"""
+"""Doubts about repetitions and their trials: the spread of the values, the verdicts, and what happened meanwhile."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from natgauge.figure_text import number as written
 from natgauge.interval_text import readings_of
 from natgauge.metrics.catalogue import FEW_FRAMES, RFC_TAGS, TIMED_FRAMES, TOO_FEW_FRAMES
 from natgauge.other_traffic import other_traffic_note
-from natgauge.procedures.kit.results import Measurement, MeasurementResult
+from natgauge.procedures.kit.results import Measurement
 from natgauge.statistics.ranks import are_autocorrelated, autocorrelation, mann_kendall
 from natgauge.words import Verdict, enumerated
 
@@ -59,16 +56,13 @@ def _wide(facts: Facts) -> Iterator[Said]:
 
 def _disagree(measurements: Sequence[Measurement]) -> bool:
     """Whether two searches found values farther apart than both errors together: the device has no single limit."""
-    values_and_errors = sorted(
-        (measurement.value, measurement.error) for measurement in measurements if measurement.error is not None
-    )
+    values_and_errors = sorted((each.value, each.error) for each in measurements if each.error is not None)
     return any(
         other - value > error + its_error for (value, error), (other, its_error) in combinations(values_and_errors, 2)
     )
 
 
 def _causes(facts: Facts) -> str:
-    """Return the facts of the record that can make repetitions differ."""
     measured = facts.measured
     excused, invalid = measured.excused, measured.trials[Verdict.INVALID]
     # Excused trials are INVALID.
@@ -106,7 +100,68 @@ def _drift(facts: Facts) -> Iterator[Said]:
     )
 
 
-_OF_SPREAD: Final = (
+def _collapsed(facts: Facts) -> Iterator[Said]:
+    """Only trials of which frames were sent show a collapse; a device that did not come back gets no other ones.
+
+    A crash between two trials is in none of them.
+    """
+    collapses = [outcome for outcome in facts.counted if outcome.verdict is Verdict.COLLAPSED]
+    unbegun = sum(not outcome.begun for outcome in collapses)
+    collapsed, number = facts.measured.trials[Verdict.COLLAPSED] - unbegun, sum(facts.measured.trials.values())
+    said = []
+    if collapsed:
+        more = f"; {unbegun} more could not begin, because it did not come back" if unbegun else ""
+        said.append(f"the device collapsed in {collapsed} of {number - unbegun} trials{more}")
+    elif unbegun:
+        # The trial before lost frames with the link, and is INVALID.
+        said.append(f"{unbegun} of {number} trials could not begin, because the device forwarded nothing any more")
+    every = [attempt.outcome for repetition in facts.measured.measurements for attempt in repetition.attempts]
+    if gone := sum(outcome.gone_before and outcome.begun for outcome in every):
+        said.append(f"the device was gone {gone} x between two trials, and came back")
+    if said:
+        yield Said("; ".join(said))
+
+
+def _invalid(facts: Facts) -> Iterator[Said]:
+    if invalid := facts.measured.trials[Verdict.INVALID]:
+        yield Said(f"{invalid} of {sum(facts.measured.trials.values())} trials were INVALID and not counted")
+
+
+def _disturbed(facts: Facts) -> Iterator[Said]:
+    if disturbed := facts.disturbed:
+        yield Said(f"{disturbed} of {sum(facts.measured.trials.values())} trials were disturbed")
+
+
+def _contradictions(facts: Facts) -> Iterator[Said]:
+    if number := count_of(facts.measured.notes, "contradictions"):
+        text = f"{number} loads passed one trial and failed another; the majority counts (--json names each load)"
+        yield Said(text, number)
+
+
+def _other_traffic(facts: Facts) -> Iterator[Said]:
+    """Frames that are not the test's take part of the device's time."""
+    for note in other_traffic_note((outcome.other_traffic for outcome in facts.counted), "trials"):
+        yield Said(note.text, note.count, note.value, note.grade)
+
+
+def _unexpected_count(facts: Facts) -> Iterator[Said]:
+    """Connections that the device forgot too early or too late: open ones, or those that left."""
+    # Of a trial that failed, openings were lost or late, and the device holds other numbers for that.
+    passed = [outcome for outcome in facts.counted if outcome.verdict is Verdict.PASS]
+    read = [counted for outcome in passed if (counted := outcome.readings.count_in_churn) is not None]
+    deviating = [counted for counted in read if counted.deviates]
+    if not deviating:
+        return
+    worst = max(deviating, key=lambda counted: abs(counted.deviation))
+    yield Said(
+        f"in {len(deviating)} of {len(read)} trials with new connections the device held another number than expected, "
+        f"at worst {worst.count} instead of {written(worst.expected)} ({in_percent(worst.deviation)})",
+        len(deviating),
+        worst.deviation,
+    )
+
+
+DOUBTS: Final = (
     Doubt(
         word="single repetition",
         plainly="there is one repetition, so that the spread is not known",
@@ -179,76 +234,6 @@ _OF_SPREAD: Final = (
         remedy="Find what changed while it was measured, and measure again.",
         of_median=True,
     ),
-)
-
-
-def _collapsed(facts: Facts) -> Iterator[Said]:
-    """Only trials of which frames were sent show a collapse; a device that did not come back gets no other ones.
-
-    A crash between two trials is in none of them.
-    """
-    collapses = [outcome for outcome in facts.counted if outcome.verdict is Verdict.COLLAPSED]
-    unbegun = sum(not outcome.begun for outcome in collapses)
-    collapsed, number = facts.measured.trials[Verdict.COLLAPSED] - unbegun, _number(facts.measured)
-    said = []
-    if collapsed:
-        more = f"; {unbegun} more could not begin, because it did not come back" if unbegun else ""
-        said.append(f"the device collapsed in {collapsed} of {number - unbegun} trials{more}")
-    elif unbegun:
-        # The trial before lost frames with the link, and is INVALID.
-        said.append(f"{unbegun} of {number} trials could not begin, because the device forwarded nothing any more")
-    every = [attempt.outcome for repetition in facts.measured.measurements for attempt in repetition.attempts]
-    if gone := sum(outcome.gone_before and outcome.begun for outcome in every):
-        said.append(f"the device was gone {gone} x between two trials, and came back")
-    if said:
-        yield Said("; ".join(said))
-
-
-def _invalid(facts: Facts) -> Iterator[Said]:
-    if invalid := facts.measured.trials[Verdict.INVALID]:
-        yield Said(f"{invalid} of {_number(facts.measured)} trials were INVALID and not counted")
-
-
-def _disturbed(facts: Facts) -> Iterator[Said]:
-    if disturbed := facts.disturbed:
-        yield Said(f"{disturbed} of {_number(facts.measured)} trials were disturbed")
-
-
-def _number(measured: MeasurementResult) -> int:
-    return sum(measured.trials.values())
-
-
-def _contradictions(facts: Facts) -> Iterator[Said]:
-    if number := count_of(facts.measured.notes, "contradictions"):
-        text = f"{number} loads passed one trial and failed another; the majority counts (--json names each load)"
-        yield Said(text, number)
-
-
-def _other_traffic(facts: Facts) -> Iterator[Said]:
-    """Frames that are not the test's take part of the device's time."""
-    for note in other_traffic_note((outcome.other_traffic for outcome in facts.counted), "trials"):
-        yield Said(note.text, note.count, note.value, note.grade)
-
-
-def _unexpected_count(facts: Facts) -> Iterator[Said]:
-    """Connections that the device forgot too early or too late: open ones, or those that left."""
-    # Of a trial that failed, openings were lost or late, and the device holds other numbers for that.
-    passed = [outcome for outcome in facts.counted if outcome.verdict is Verdict.PASS]
-    read = [counted for outcome in passed if (counted := outcome.readings.count_in_churn) is not None]
-    deviating = [counted for counted in read if counted.deviates]
-    if not deviating:
-        return
-    worst = max(deviating, key=lambda counted: abs(counted.deviation))
-    yield Said(
-        f"in {len(deviating)} of {len(read)} trials with new connections the device held another number than expected, "
-        f"at worst {worst.count} instead of {written(worst.expected)} ({in_percent(worst.deviation)})",
-        len(deviating),
-        worst.deviation,
-    )
-
-
-DOUBTS: Final = (
-    *_OF_SPREAD,
     Doubt(
         word="collapsed",
         plainly="the gateway stopped forwarding after some trials",

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doubts about searches: what decided them, and what only their procedure knows.
+"""Doubts about searches: disturbances that excused failed trials, other limits than the device, notes of procedures.
 
-Disturbances excuse failed trials, or not the device, or not always the same, limited. What only the procedure knows it
-writes as notes on its result, where it sees what they say.
+What only the procedure knows it writes as notes on its result, where it sees what they say.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ def _several(facts: Facts) -> Iterator[Said]:
         yield Said(f"the bottleneck {most}, {named}")
 
 
-_OF_LIMITS: Final = (
+DOUBTS: Final = (
     Doubt(
         word="undecided",
         plainly="the measurement ended before the answer was found exactly",
@@ -112,8 +111,6 @@ _OF_LIMITS: Final = (
             "[[measure]])."
         ),
         leaves="bounds",
-        # Where the time ended, the text is that of an error.
-        quotes=True,
         not_stored="a procedure may take a stored trial for another verdict, so which trials count is not known",
     ),
     Doubt(
@@ -180,11 +177,6 @@ _OF_LIMITS: Final = (
         holds=_several,
         meaning="not all repetitions had the same limit; the text says how many had which",
     ),
-)
-
-
-DOUBTS: Final = (
-    *_OF_LIMITS,
     Doubt(
         word="ended early",
         plainly="the measurement ended before it was complete",
@@ -196,7 +188,6 @@ DOUBTS: Final = (
             "number of periods that it reached"
         ),
         remedy="Measure again; the reason is in the doubt.",
-        quotes=True,
     ),
     Doubt(
         word="incomplete",
@@ -229,7 +220,6 @@ DOUBTS: Final = (
         remedy="Give frames more time, by the option that the doubt names.",
         limit="a delay above the time that a frame has, not the rate",
         hides=True,
-        quotes=True,
     ),
     Doubt(
         word="loss at every rate",
@@ -266,7 +256,6 @@ DOUBTS: Final = (
         limit="rare loss, not the rate",
         has_cause=True,
         hides=True,
-        quotes=True,
         # If single frames are lost at rates that do not overload the device, chance decides the bound.
         ended_by="rare loss",
     ),

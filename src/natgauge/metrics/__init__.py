@@ -24,14 +24,13 @@ def metrics() -> Mapping[str, Metric]:
     return {metric.name: metric for metric in sorted(known, key=operator.attrgetter("name"))}
 
 
-def declared(name: str, unit: str = "") -> Metric:
+def declared(name: str) -> Metric:
     """The metric of this name; one of which nothing is known where no module declares it.
 
     Args:
         name: name in a record, which may be of another version or made by somebody else.
-        unit: unit of its values in the record.
     """
-    return metrics().get(name) or Metric(name=name, unit=unit, summary="", source="", moved_by=TESTER_RATES)
+    return metrics().get(name) or Metric(name=name, unit="", summary="", source="", moved_by=TESTER_RATES)
 
 
 def figures() -> Mapping[str, DeclaredFigure]:

@@ -125,10 +125,8 @@ FRAME_LOSS: Final = Metric(
     criterion=Criterion(tolerant=""),
     best=("loses fewest frames at the highest load", "loses fewer frames at the highest load"),
     figures=(
-        *(
-            DeclaredFigure(name, answer="{loss} up to {} {unit}{range}{had}")
-            for name in (WITHOUT_LOSS, WITHIN_TOLERANCE)
-        ),
+        DeclaredFigure(WITHOUT_LOSS, answer="{loss} up to {} {unit}{range}{had}"),
+        DeclaredFigure(WITHIN_TOLERANCE, answer="{loss} up to {} {unit}{range}{had}"),
     ),
     moved_by=TESTER_RATES,
     measures_loss=True,
@@ -213,7 +211,7 @@ SUBSCRIBERS: Final = Metric(
     counts="subscriber",
 )
 
-#: DeclaredFigure of the periods that were judged: those that are not INVALID.
+#: Figure of the periods that were judged: those that are not INVALID.
 JUDGED: Final = "judged_periods"
 
 STABILITY: Final = Metric(
@@ -277,10 +275,7 @@ VALIDATED_CONNECTION_RATE: Final = Metric(
     },
     does_stateless="forwards the first frames of {value}, and a reply of each",
     best=("opens most validated connections", "opens more validated connections"),
-    figures=(
-        DeclaredFigure("validation_rate", is_tried=True),
-        DeclaredFigure("alpha", is_tried=True),
-    ),
+    figures=(DeclaredFigure("validation_rate", is_tried=True), DeclaredFigure("alpha", is_tried=True)),
     resource="new connections",
     phase=1,
     is_bounded=True,

@@ -41,7 +41,6 @@ HELD_FIGURE: Final = "connections_held"
 SHARE_FIGURE: Final = "share_lost_at_every_rate"
 HIGHEST_FIGURE: Final = "highest_rate_with_that_share"
 
-
 #: Which of two values a user would rather have.
 Better = Literal["higher", "lower"]
 #: Setting that demands a value of a metric, by the values that are better.
@@ -190,5 +189,4 @@ class Metric:
         return f"{self.term or self.plain_name}{f' ({self.source})' if self.source else ''}"
 
     def __str__(self) -> str:
-        """Return the name."""
         return self.name

@@ -67,11 +67,9 @@ def _shown_only(name: str, label: str, group: Group, unit: str = "") -> Descript
 
 #: The parameter with the UDP time-out of trials for which natgauge raised the one that the device began with.
 RAISED_TIMEOUT: Final = "raised_udp_timeout"
-
 #: The parameter with the device's own UDP time-out of connections with frames both ways, which natgauge raised for its
 #: trials.
 OWN_TIMEOUT: Final = "own_udp_timeout"
-
 #: The parameter with the values that settings of the whole machine had before the device was set; without those that
 #: the user chose.
 OF_HOST: Final = "of_host"

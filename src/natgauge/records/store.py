@@ -73,12 +73,7 @@ _FIELDS: dict[type, tuple[str, ...] | None] = {}
 
 
 class Memory:
-    """Keeps trials in memory, for callers without a folder.
-
-    Attributes:
-        trials: in the order in which they ended.
-        rounds: rounds of slices, in the order in which they ended.
-    """
+    """Keeps trials, and rounds of slices, in the order in which they ended, for callers without a folder."""
 
     def __init__(self) -> None:
         self.trials: list[Mapping[str, object]] = []
@@ -94,14 +89,9 @@ class Memory:
 
 
 class Store:
-    """One results folder, open for appending.
-
-    Attributes:
-        folder: the folder, made by `create`.
-    """
+    """One results folder, open for appending: an existing one, or one that `create` makes."""
 
     def __init__(self, folder: Path) -> None:
-        """Use an existing folder; `create` makes a new one."""
         self.folder = folder
         self.trials = 0
         self.rounds = 0
@@ -285,13 +275,10 @@ def _make_new(parent: Path, name: str) -> Path:
 
 def plain(value: Any) -> Any:
     """Dataclasses, enums, mappings, sequences and paths as types that JSON has."""
-    if type(value) in _PLAIN:
-        return value
-    return _plain(value)
+    return value if type(value) in _PLAIN else _plain(value)
 
 
 def _plain(value: Any) -> Any:
-    """Return a value that JSON can hold, for dataclasses and the other types that JSON does not know."""
     if (names := _fields_of(type(value))) is not None:
         return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, Enum):

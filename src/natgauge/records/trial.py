@@ -25,7 +25,6 @@ _Rate = Annotated[float, Field(ge=0, le=1e15)]
 #: A count of the gateway's kernel or of its own; unsigned ones have 64 bits.
 _Counter = Annotated[int, Field(ge=-_MOST, lt=2**64)]
 
-
 #: Reads a stored cause.
 _CAUSE: Final = TypeAdapter(Cause)
 

@@ -53,11 +53,7 @@ def scheduler_at(text: str) -> Where:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The value of `--on`.
-
-    Attributes:
-        scheduler: `HOST:PORT` of a scheduler; empty = workers are started here.
-    """
+    """The value of `--on`: `HOST:PORT` of a scheduler or, where that is empty, how many workers to start here."""
 
     text: str
     scheduler: str = ""

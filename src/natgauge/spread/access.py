@@ -46,13 +46,11 @@ _NOT_YET_VALID: Final = 9
 _EXPIRED: Final = 10
 
 
-def certificate_name(role: Role) -> str:
-    """Name of the file with a role's certificate."""
+def _certificate_name(role: Role) -> str:
     return f"{role}.pem"
 
 
-def key_name(role: Role) -> str:
-    """Name of the file with a role's private key."""
+def _key_name(role: Role) -> str:
     return f"{role}-key.pem"
 
 
@@ -69,7 +67,7 @@ def make_certificates(folder: Path) -> None:
         raise unwritable(folder, error, what="certificates", remedy="name another folder") from error
     try:
         for name, content in made.items():
-            if name in map(key_name, ROLES):
+            if name in map(_key_name, ROLES):
                 file_access.write_private(folder / name, content)
             else:
                 (folder / name).write_bytes(content)
@@ -88,8 +86,8 @@ def _made() -> dict[str, bytes]:
     for role in ROLES:
         key = _new_key()
         certificate = _certificate(f"natgauge {role}", key, authority_key, issuer=authority, role=role)
-        made[certificate_name(role)] = _pem(certificate)
-        made[key_name(role)] = key.private_bytes(
+        made[_certificate_name(role)] = _pem(certificate)
+        made[_key_name(role)] = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
     return made
@@ -179,10 +177,7 @@ def _of_folder(role: Role, folder: Path) -> Security:
     """The settings with the files of the folder; those of other roles need not be there."""
     folder = folder.absolute()
     _refuse_writable(folder)
-    own = {
-        f"tls_{role}_cert": str(folder / certificate_name(role)),
-        f"tls_{role}_key": str(folder / key_name(role)),
-    }
+    own = {f"tls_{role}_cert": str(folder / _certificate_name(role)), f"tls_{role}_key": str(folder / _key_name(role))}
     return Security(require_encryption=True, tls_ca_file=str(folder / AUTHORITY), **own)
 
 
@@ -199,7 +194,11 @@ def _check(role: Role, security: Security) -> None:
     for path in (authority, certificate):
         _refuse_writable(path)
         _got(path, path.read_bytes)
-    _refuse_open(key)
+    if found := _open_to_others(key, stat.S_IRWXG | stat.S_IRWXO):
+        raise UsageError(
+            f"certificates: {key}: other users may read this private key ({found}); make new certificates if somebody "
+            "did, or chown it to the user who runs this, and chmod 600 it"
+        )
     if b"ENCRYPTED" in _got(key, key.read_bytes):
         raise UsageError(f"certificates: {key}: the private key has a passphrase, which nobody could type; remove it")
     try:
@@ -229,14 +228,6 @@ def _refuse_writable(path: Path) -> None:
         raise UsageError(
             f"certificates: {path}: other users may change it ({found}); chown it to the user who runs this, and "
             "chmod go-w it"
-        )
-
-
-def _refuse_open(key: Path) -> None:
-    if found := _open_to_others(key, stat.S_IRWXG | stat.S_IRWXO):
-        raise UsageError(
-            f"certificates: {key}: other users may read this private key ({found}); make new certificates if somebody "
-            "did, or chown it to the user who runs this, and chmod 600 it"
         )
 
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers of this machine: `--on local:N` with a scheduler of their own, and `natgauge worker` at any scheduler.
-
-Also `natgauge scheduler`.
-"""
+"""Workers of this machine: `--on local:N` with a scheduler of their own, `natgauge worker`, `natgauge scheduler`."""
 
 from __future__ import annotations
 
@@ -111,12 +108,9 @@ def _here(number: int, labs: Sequence[str], make_bench: MakeBench | None, securi
         offers = [held.enter_context(reserved(f"local-{cores[0]}", cores, labs)) for cores in shares(number)]
         for offer in offers:
             held.callback(undo, offer)
+        options_of = {offer.name: {**options, **_worker(offer, facts, make_bench)} for offer in offers}
         workers = {
-            offer.name: {
-                "cls": Nanny,
-                "options": {**options, **_worker(offer, facts, make_bench), "local_directory": folder},
-            }
-            for offer in offers
+            name: {"cls": Nanny, "options": {**own, "local_directory": folder}} for name, own in options_of.items()
         }
         try:
             cluster = SpecCluster(

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The campaign's side: asks a Dask scheduler for its workers, and has them measure the repetitions as futures.
 
-Workers: which there are, their versions and resources, and what they are asked for. Every request to the scheduler has
-a time limit, so a scheduler that hangs ends the campaign with an error.
+Every request to the scheduler has a time limit, so a scheduler that hangs ends the campaign with an error.
 
 Dask chooses the worker of a repetition by resources and priority, and has it measured again elsewhere when the worker
 dies. The coordinator appends the journal lines that a repetition returns. A repetition that did not return, because its
@@ -83,10 +82,7 @@ def connected(text: str, scheduler: str | Any, security: Security) -> Iterator[C
 class Workers:
     """The workers of natgauge at a scheduler.
 
-    Attributes:
-        machines: facts of the workers' machines, without duplicates; empty until cells are planned.
-        needs: resources of each cell, by the cell's name; empty until cells are planned.
-        counts: numbers of cores of each cell; empty until cells are planned.
+    Until cells are planned, there are no `machines` of the workers, nor `needs` and `counts` of cores of each cell.
     """
 
     def __init__(self, client: Client, text: str, *, host_name: bool) -> None:
@@ -147,8 +143,8 @@ class Workers:
         workers = self._every()
         if not workers:
             raise HostError(
-                f"workers: none is at {self.text}; start one on each machine that is to measure: "
-                f"natgauge worker {self.text}, with the certificates of the scheduler"
+                f"workers: none is at {self.text}; start one on each machine that is to measure: natgauge worker "
+                f"{self.text}, with the certificates of the scheduler"
             )
         versions: Any = self.client.get_versions
         answers = self._ask(versions)
@@ -156,8 +152,7 @@ class Workers:
         sides = {"the scheduler": {**answers["scheduler"]["packages"], "natgauge": exact_version()}}
         for address, worker in workers.items():
             packages = answers["workers"].get(address, answers["client"])["packages"]
-            own = version_of(worker["resources"])
-            sides[f"worker {worker['name']}"] = {**packages, "natgauge": own}
+            sides[f"worker {worker['name']}"] = {**packages, "natgauge": version_of(worker["resources"])}
         for who, packages in sides.items():
             for package in _SAME_VERSION:
                 mine, its = _version(package, here), _version(package, packages)
@@ -210,11 +205,6 @@ class Workers:
             f"cell {cell.name}: {lacking(wanted, offered)} (at {self.text}); start one that has, "
             "see: natgauge worker --help"
         )
-
-
-def of_worker(error: NatgaugeError, worker: str) -> NatgaugeError:
-    """Return the same error with the worker's name."""
-    return type(error)(f"worker {worker}: {error}")
 
 
 def _version(package: str, packages: Mapping[str, Any]) -> str:
@@ -361,7 +351,7 @@ class Coordinator:
         try:
             made = result()
         except NatgaugeError as error:
-            raise of_worker(error, run.worker) from error
+            raise type(error)(f"worker {run.worker}: {error}") from error
         except (CancelledError, OSError) as error:
             # What was cancelled here is not in `_runs`; the client cancels all when it loses its connection. Where the
             # lines of a repetition do not come home in time, Dask says so by a TimeoutError, which is an OSError.

@@ -6,8 +6,7 @@ a time and has its cores to itself: two workers of one machine never share a cor
 a machine offers what the machine has once, such as the kernel's hash table of connections; so two cells that would
 disturb each other there never run at the same time.
 
-The tasks look at the worker's machine, and measure one repetition of a cell. The task of a repetition returns its
-lines. While it runs, the worker logs its progress as Dask events.
+The task of a repetition returns its lines. While it runs, the worker logs its progress as Dask events.
 """
 
 from __future__ import annotations
@@ -69,11 +68,7 @@ def of_worker() -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Offer:
-    """The properties of one worker.
-
-    Attributes:
-        machine_wide: whether it is the one worker of its machine that may use what the machine has once.
-    """
+    """The properties of one worker; `machine_wide`: it is the one that may use what its machine has once."""
 
     name: str
     cores: tuple[int, ...]
@@ -175,11 +170,14 @@ def satisfied(wanted: Mapping[str, float], offered: Mapping[str, float]) -> bool
     return all(offered.get(name, 0.0) >= amount for name, amount in wanted.items())
 
 
+def _named(kind: str, every: Sequence[Mapping[str, float]]) -> Counter[str]:
+    """Return what workers offer of a kind of resource, with the number of workers that do."""
+    return Counter(name.removeprefix(kind) for offered in every for name in offered if name.startswith(kind))
+
+
 def named_cores(every: Sequence[Mapping[str, float]]) -> tuple[int, ...]:
     """Every core that a worker offers, ascending."""
-    return tuple(
-        sorted({int(name.removeprefix(_CORE)) for offered in every for name in offered if name.startswith(_CORE)})
-    )
+    return tuple(sorted(map(int, _named(_CORE, every))))
 
 
 def is_ours(offered: Mapping[str, float]) -> bool:
@@ -194,7 +192,7 @@ def version_of(offered: Mapping[str, float]) -> str:
 
 def workers_on(every: Sequence[Mapping[str, float]]) -> dict[str, int]:
     """Number of workers on each machine, by `machine_digest`."""
-    return Counter(name.removeprefix(_MACHINE) for offered in every for name in offered if name.startswith(_MACHINE))
+    return _named(_MACHINE, every)
 
 
 def lacking(wanted: Mapping[str, float], every: Sequence[Mapping[str, float]]) -> str:
@@ -203,10 +201,8 @@ def lacking(wanted: Mapping[str, float], every: Sequence[Mapping[str, float]]) -
         if any(offered.get(name, 0.0) >= amount for offered in every):
             continue
         if name.startswith(_LAB):
-            labs = sorted(
-                {resource.removeprefix(_LAB) for offered in every for resource in offered if resource.startswith(_LAB)}
-            )
-            return f'no worker has lab "{name.removeprefix(_LAB)}", they have {", ".join(labs)}'
+            labs = ", ".join(sorted(_named(_LAB, every)))
+            return f'no worker has lab "{name.removeprefix(_LAB)}", they have {labs}'
         if name == CORES:
             most = max(offered.get(CORES, 0.0) for offered in every)
             return f"it needs {amount:.0f} cores, no worker has more than {most:.0f}"
@@ -219,8 +215,7 @@ def lacking(wanted: Mapping[str, float], every: Sequence[Mapping[str, float]]) -
 def core_groups() -> list[tuple[int, ...]]:
     """Return the usable cores in groups that share one physical core each, ascending."""
     usable = usable_cpus()
-    groups = {tuple(cpu for cpu in _siblings(cpu) if cpu in usable) for cpu in usable}
-    return sorted(groups)
+    return sorted({tuple(cpu for cpu in _siblings(cpu) if cpu in usable) for cpu in usable})
 
 
 def _siblings(cpu: int) -> tuple[int, ...]:
@@ -256,8 +251,8 @@ def shares(workers: int) -> list[tuple[int, ...]]:
     each = len(groups) // workers
     if each == 0:
         raise UsageError(
-            f"workers: local:{workers} needs {workers} cores, one for each worker; this machine has "
-            f"{len(groups)}: write local:{len(groups)}"
+            f"workers: local:{workers} needs {workers} cores, one for each worker; this machine has {len(groups)}: "
+            f"write local:{len(groups)}"
         )
     mine = groups[len(groups) - each * workers :]
     return [
@@ -290,7 +285,6 @@ class NatgaugeWorker(WorkerPlugin):
     name = _PLUGIN
 
     def __init__(self, offer: Offer, make_bench: MakeBench | None = None) -> None:
-        """Store the offer."""
         self.offer = offer
         self._make_bench = make_bench
 
