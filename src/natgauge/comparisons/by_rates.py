@@ -204,8 +204,8 @@ def most_too_high(repetition: Measurement, settings: SearchSettings) -> float:
     """The largest share by which the rate may be too high: the device surely does value / (1 + share).
 
     Frames that wait in queues before the device raise it (`queues`), and so does the lag that is tolerated in `shared`
-    placement (`late_frames`). Where both can happen, both count. Without the figure `TRIAL_SECONDS` nothing passed, and
-    the share is 0.
+    placement (`most_late_share`). Where both can happen, both count. Without the figure `TRIAL_SECONDS` nothing passed,
+    and the share is 0.
     """
     seconds = repetition.figures.get(TRIAL_SECONDS)
     if seconds is None:

@@ -21,7 +21,7 @@ from natgauge.procedures.kit.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 
 #: Modules in the order in which their doubts of one grade are listed; others follow.
-_ORDER: Final = ("machine", "searches", "repetitions", "neighbours", "first")
+_ORDER: Final = ("machine", "searches", "repetitions", "neighbours")
 
 
 @functools.cache

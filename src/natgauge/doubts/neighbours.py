@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doubts about what had a part in the work: queues, the tester, other workers, servers, links, and the device's cores.
+"""Doubts about what had a part: queues, tester, workers, servers, links, cores, and rates that were measured first.
 
 RFC 8219 section 9.2 asks whether the tester is proven, and whether names were in the cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from natgauge.analysis.unit_frames import (
@@ -19,7 +19,7 @@ from natgauge.analysis.unit_frames import (
     queries_of_far_side,
     received_frames,
 )
-from natgauge.doubts.doubt import LONGER_TRIALS, Doubt, Facts, Said
+from natgauge.doubts.doubt import LONGER_TRIALS, Doubt, Facts, Said, by_grade
 from natgauge.figure_text import in_percent, nanoseconds
 from natgauge.figure_text import number as written
 from natgauge.metrics import declared
@@ -334,6 +334,22 @@ def _work(facts: Facts) -> tuple[int, int, float]:
     return cores, idle, figures[CORE_IMBALANCE].median * (cores - idle) / cores
 
 
+def _of_first(metric: str, rate: str) -> Callable[[Facts], Iterator[Said]]:
+    """Return what yields the doubt: a wrong rate makes every share of it wrong."""
+
+    def holds(facts: Facts) -> Iterator[Said]:
+        others = by_grade(facts.of_first)
+        if others and any(result.metric == metric for result in facts.measured.first):
+            words = dict.fromkeys(doubt.word for doubt in others)
+            text = (
+                f"the {rate} was measured first, and has doubts of its own ({', '.join(words)}), so that rates which "
+                f"are shares of it may be wrong; measure the metric {metric} to see what they say"
+            )
+            yield Said(text, grade=others[0].grade)
+
+    return holds
+
+
 DOUBTS: Final = (
     Doubt(
         word="queues",
@@ -535,5 +551,31 @@ DOUBTS: Final = (
         ),
         remedy="Check the flow hash (RSS).",
         leaves="at least",
+    ),
+    Doubt(
+        word="throughput doubted",
+        plainly="the throughput, of which the loads are shares, is in doubt itself",
+        grade="answer",
+        about="result",
+        holds=_of_first("throughput", "throughput"),
+        grades="`interval` or `information` if the throughput's doubts have no higher grade",
+        meaning=(
+            "the throughput was measured first, and has the doubts that the text names. So the rates that are shares "
+            "of it (`100 %`) may be wrong; measure `throughput` by itself to see these doubts in full"
+        ),
+        not_stored="the result of a throughput that was measured first is not stored",
+    ),
+    Doubt(
+        word="connection rate doubted",
+        plainly="the connection rate, of which the loads are shares, is in doubt itself",
+        grade="answer",
+        about="result",
+        holds=_of_first("connection-rate", "connection rate"),
+        grades="`interval` or `information` if the connection rate's doubts have no higher grade",
+        meaning=(
+            "first-packet delay: the connection rate was measured first, and has the doubts that the text names, or "
+            "its trials were too short to measure it. So the rates that are shares of it (`100 %`) may be wrong"
+        ),
+        not_stored="the result of a connection rate that was measured first is not stored",
     ),
 )

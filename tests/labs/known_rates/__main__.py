@@ -27,7 +27,7 @@ from tests.labs.known_rates.devices import policing, queueing
 
 import natgauge
 from natgauge.errors import UsageError
-from natgauge.procedures import connection_rate
+from natgauge.procedures.kit import rate_search
 
 FAST, SLOW = 25_000, 20_000
 TRUTH: Final = FAST / SLOW
@@ -78,7 +78,7 @@ def _beginning_at(expected: float | None) -> AbstractContextManager[object]:
     """Have each first search begin there, as where slices told what to expect, which they cannot of these gateways."""
     if expected is None:
         return nullcontext()
-    return mock.patch.object(connection_rate, "expected_rate", return_value=expected)
+    return mock.patch.object(rate_search, "expected_rate", return_value=expected)
 
 
 def compared(
