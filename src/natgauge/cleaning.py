@@ -282,7 +282,9 @@ def _wait_reaped(pids: Collection[int]) -> None:
 def _is_orphan(pid: int) -> bool:
     """Whether a process runs one of our programs, and its parent has ended, or is ending."""
     try:
-        parent = processes.parent_of(pid) if _runs_ours(pid) else None
+        if not _runs_ours(pid):
+            return False
+        parent = processes.parent_of(pid)
         # Without one it has ended, or its parent is outside of this container.
         if not parent or _is_natgauge(parent):
             return False
@@ -332,7 +334,10 @@ def _owned(gone: Collection[str] = ()) -> set[str]:
 
 
 def ownerless(present: Sequence[str] | None = None) -> list[str]:
-    """Return the namespaces of those `present`, None = of all, that natgauge made and that no register names."""
+    """Return the namespaces that natgauge made and that no register names, of those listed before in `present`.
+
+    None = of those that there are now.
+    """
     present = namespaces.names() if present is None else present
     owned, marked = _owned(), namespaces.mark_names()
     return [name for name in present if name in marked and name not in owned and namespaces.is_marked(name)]

@@ -85,6 +85,7 @@ def remove_partial(path: Path) -> None:
         partial.unlink(missing_ok=True)
 
 
+#: Octets of a MiB, the unit of limits in messages; and so many are read at once.
 _MIB: Final = 1 << 20
 #: Folders whose files the kernel makes when they are read: some have no end, and some wait for ever.
 _OF_KERNEL: Final = ("/proc/", "/sys/")

@@ -50,9 +50,13 @@ def build(notify: Callable[[str], None]) -> image.Image:
     try:
         for left in place.parent.glob("building-*"):
             shutil.rmtree(left)
-        # Debootstrap's mounts are gone with its mount namespace when the folder is deleted.
-        with tempfile.TemporaryDirectory(prefix="building-", dir=place.parent) as work:
-            _build(Path(work), place, notify)
+        # No TemporaryDirectory: where it may not delete something, it changes modes, also of what links lead to.
+        work = Path(tempfile.mkdtemp(prefix="building-", dir=place.parent))
+        try:
+            _build(work, place, notify)
+        finally:
+            # Debootstrap's mounts went with its mount namespace.
+            shutil.rmtree(work)
     finally:
         lock.release()
     return image.find()

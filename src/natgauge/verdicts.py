@@ -507,8 +507,8 @@ def _loss_limit(case: _Case, stream: _Stream) -> LimitedBy:
     The server caused it when the trial would have passed without the queries that the server dropped or read late; both
     had passed the device. Of a device that asks the server and did not read all itself, late answers say nothing of the
     server. The table caused it when its limit is known and reached, or a counter says so. Without either, a single
-    trial cannot distinguish a full table from a device that opens only a share of the connections (see
-    `losses`).
+    trial cannot distinguish a full table from a device that opens only a share of the connections
+    (`natgauge.procedures.kit.losses`).
     """
     counts, count = stream.counts, case.established
     read_late = 0 if counts.asked is not None and case.readings.unread else counts.late

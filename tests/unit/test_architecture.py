@@ -284,7 +284,7 @@ _STATUS = """
 from natgauge.campaigns.state import CampaignStatus, MeasurementStatus
 from natgauge.cli.status import lines
 one = MeasurementStatus("a", "throughput", 0, 1, 1.0, (), 0, "frames/s", "", "does not come up", (), "")
-assert "does not come up" in lines(CampaignStatus("b", None, False, (one,), None, (), 0, None))[-1]"""
+assert "does not come up" in lines(CampaignStatus("b", None, False, (one,), None, (), 0, 0, None))[-1]"""
 _PLAN = f"from natgauge.cli import run; assert run(['plan', 'check', {str(EXAMPLES / 'sessions.toml')!r}]) == 0"
 
 

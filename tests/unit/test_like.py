@@ -565,10 +565,10 @@ def test_every_format_has_every_cell() -> None:
         *([line.heading, *map(in_csv, line.cells)] for line in shown.lines),
         *(["note", note, "", "", "", ""] for note in shown.below),
     ]
-    for form in (text.render, markup.render_markdown, markup.render_latex, text.plain):
+    for form in (text.render, markup.render_markdown, markup.render_latex, text.render_unframed):
         said = re.sub(r"\\", "", form(shown)).replace("textless{}", "<").replace("&lt;", "<")
         assert all(cell in said for line in shown.lines for cell in line.cells)
-    assert max(map(len, text.plain(shown).splitlines())) <= 72
+    assert max(map(len, text.render_unframed(shown).splitlines())) <= 72
 
 
 # Published tables as files

@@ -76,7 +76,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class LeftEnds:
-    """What doubts leave of a range of true values: words of those that leave no such end; `unknown`, no end at all."""
+    """What doubts leave of a range of true values: for each end, the words of those that leave no such end.
+
+    Attributes:
+        unknown: words of the doubts that could change the answer and leave no end certain.
+    """
 
     lower: tuple[NoteWord, ...]
     upper: tuple[NoteWord, ...]

@@ -14,7 +14,7 @@ from natgauge.records.comparison import ComparisonRecord, CostVerdict, RatioEsti
 #: An interval around 1 says that there is no difference if it ends within so many times `resolve` from 1: one of half
 #: the width `resolve` does so wherever it lies.
 _WITHIN: Final = 2.0
-#: Words of doubts whose shares the interval of a ratio contains (`comparisons.searched.most_too_high`).
+#: Words of doubts whose shares the interval of a ratio contains (`comparisons.by_rates.most_too_high`).
 _IN_INTERVAL: Final = frozenset({"queues", "short trials"})
 #: Words of notes on what ended the rounds of a comparison before its answer.
 ENDS: Final = ("ended early", "time used up")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one unit of a rate consists of: its frames, and the tester's own work.
+"""What one unit of a rate consists of: its frames, the tester's own work, a log's work, the device that limits a chain.
 
 A unit is a connection, a transaction, a query or a frame of the throughput: a rate in connections/s is no rate of
 frames where a connection has several messages. What a link carries, and how often the tester's receivers run, follows

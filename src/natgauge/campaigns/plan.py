@@ -344,11 +344,15 @@ def read(path: Path) -> Plan:
         raw = toml_text.parse(text)
     except ValueError as error:
         raise PlanError(str(path), [f"is no TOML: {error}"]) from None
-    name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in path.stem.lower())
-    name = name.strip("-")[:60].strip("-") or "campaign"
+    name = _name_of(path)
     # The copy in a campaign's folder has another file's name.
     kept = text if "name" in raw else f'name = "{name}"\n{text}'
     return parse({"name": name, **raw}, str(path), path.parent, kept)
+
+
+def _name_of(path: Path) -> str:
+    kept = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in path.stem.lower())
+    return kept.strip("-")[:60].strip("-") or "campaign"
 
 
 def parse(raw: Mapping[str, Any], where: str, folder: Path = Path(), text: str = "") -> Plan:

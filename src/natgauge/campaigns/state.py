@@ -299,6 +299,7 @@ class CampaignState:
     running: dict[str, JournalLine] = field(default_factory=dict)
     workers: set[str] = field(default_factory=set)
     trials: int = 0
+    visits: int = 0
     _since: dict[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -332,6 +333,7 @@ class CampaignState:
             case VisitLine():
                 self._since[line.cell] = line.at
                 self.workers.add(line.worker)
+                self.visits += 1
             case RepetitionLine():
                 known = self.measurement(line.cell, line.measurement)
                 known.take(line)
@@ -410,6 +412,7 @@ class CampaignStatus:
     now: Mapping[str, Any] | None
     beside: tuple[Mapping[str, Any], ...]
     trials: int
+    visits: int
     seconds_left: float | None
 
 
@@ -430,6 +433,7 @@ def status(folder: Path, state: CampaignState | None = None) -> CampaignStatus:
         now=running[-1] if running else None,
         beside=tuple(running[:-1]),
         trials=state.trials,
+        visits=state.visits,
         seconds_left=_seconds_left(state, measurements),
     )
 

@@ -20,6 +20,8 @@ from natgauge.figure_text import with_noun
 from natgauge.late_delays import LateDelays, merged
 from natgauge.words import WRONG_FRAMES, enumerated
 
+# Hosts
+
 #: Hosts that are named; of more, only their number.
 _MOST_NAMES: Final = 4
 #: Share by which the numbers of connections that hosts keep may differ, where each host has the same limit.
@@ -28,6 +30,9 @@ _TOLERANCE: Final = 0.002
 _WIDEST_BLOCKS: Final = 1 << 15
 #: Chances that a loss by share leaves numbers as equal: below the first, the limit is seen; below the second, a guess.
 _SEEN, _GUESS = 0.01, 0.1
+
+# Hops
+
 #: Hops between the receipt of a packet by IP and its sending.
 _INSIDE: Final = ("header", "conntrack", "routing")
 _NOT_SENT: Final = "received, but not sent"
@@ -58,6 +63,9 @@ WRONG: Final = (LATE, *WRONG_FRAMES)
 #: Device (empty = the tester), place (empty = the whole device), name of a counter.
 _Key = tuple[str, str, str]
 _Network = Mapping[str, Mapping[str, int]]
+
+# The table
+
 #: Share of the table's limit at which the table counts as full: per-CPU counters and eviction leave a little room.
 _FULL_SHARE: Final = 0.999
 #: Once it was full, Linux removes connections that are not assured from this share of the limit on (`gc_worker`), and

@@ -366,7 +366,7 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
         from natgauge.reports import csv_table
 
         return csv_table.table(results, list(failures.missing_of(of, lacks)))
-    of_many = against == "metrics" or (against is None and not wanted.verbose and pivot.is_wanted(results))
+    of_many = against == "metrics" or (against is None and not wanted.verbose and pivot.is_for_many(results))
     if form in _FOR_PEOPLE and of_many:
         shown = replace(pivot.sheet_of_many(results, failures.broken_of(of, lacks)), leads=against is not None)
         if shown.leads:
@@ -440,7 +440,7 @@ def _rendered(form: str, shown: Sheet, collected: StoredResults, own: OwnWords) 
     if form == "latex":
         return markup.render_latex(shown, *caption(collected, own))
     if form == "draft":
-        return text.plain(shown)
+        return text.render_unframed(shown)
     return markup.render_markdown(shown) if form == "markdown" else csv_table.render(shown)
 
 
@@ -521,7 +521,7 @@ def _write_history(every: Sequence[HistorySeries], margin: float, wanted: _Wante
 def _print_history(every: Sequence[HistorySeries], margin: float, own: OwnWords, form: str) -> None:
     from natgauge.reports import history as views
     from natgauge.reports import markup
-    from natgauge.reports.text import answered, plain
+    from natgauge.reports.text import answered, render_unframed
 
     sheet, sentences = views.sheet(every, margin), views.sentences(every)
     if form == "json":
@@ -530,7 +530,7 @@ def _print_history(every: Sequence[HistorySeries], margin: float, own: OwnWords,
     if form == "csv":
         say(views.csv_table(every))
         return
-    text = plain(sheet) if form == "draft" else markup.render_latex(sheet, own.title or views.TITLE)
+    text = render_unframed(sheet) if form == "draft" else markup.render_latex(sheet, own.title or views.TITLE)
     if form == "markdown":
         text = "\n".join([*(f"- {markup.escaped(one.text)}" for one in sentences), "", markup.render_markdown(sheet)])
     elif form == "text":

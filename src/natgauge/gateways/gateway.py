@@ -271,7 +271,7 @@ class Gateway:
         every = [*(machine.values() for machine in self._machine.values()), self._knobs.files()]
         files = {path: value for values in every for path, value in values.items()}
         alike = Counter(path.name for path in files)
-        sets_timeout = self._demand.transport == "udp" and "udp_timeout" not in self._wishes.named()
+        has_own_timeout = self._demand.transport == "udp" and "udp_timeout" not in self._wishes.named()
         knobs = {name: knob.read() for name, knob in self._machine.items()} | self._knobs.read()
         return DeviceSettings(
             self.recipe.name,
@@ -281,7 +281,7 @@ class Gateway:
             {path.name if alike[path.name] == 1 else str(path): value for path, value in files.items()},
             dict(self._found),
             {name: value for name, value in self._machine_found().items() if name not in self._wishes.named()},
-            own_timeout=self._knobs.own("udp_timeout") if sets_timeout else None,
+            own_timeout=self._knobs.own("udp_timeout") if has_own_timeout else None,
             emptying=None if self._emptying is None else self._wishes.emptying or BY_VERB,
             logging=self._wishes.logging,
             log_tolerance=self._wishes.log_tolerance or 0.0,

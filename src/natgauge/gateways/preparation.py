@@ -73,7 +73,6 @@ def _parts(recipe: Playable) -> list[str]:
 
 
 def _texts(part: object) -> Iterator[str]:
-
     if isinstance(part, str):
         yield part
     elif isinstance(part, BaseModel):

@@ -29,7 +29,6 @@ VERBS: Final = (
     "outside_mtu", "stop",
 )  # fmt: skip
 
-
 #: Emptying by the verb `empty`, and by stopping and starting the gateway: ways that every stateful gateway has.
 BY_VERB: Final = "default"
 BY_RESTART: Final = "restart"
@@ -396,7 +395,10 @@ if [ "${{group:-0}}" -gt 1 ]; then kill -s KILL -- "-$group" 2> /dev/null || tru
 
     @property
     def _log(self) -> str:
-        """Shell text that stores the end of its input in the log; one that cannot be written stops no process."""
+        """Shell text that stores the end of its input in the log, however long the input is.
+
+        A log that cannot be written does not stop the process.
+        """
         log = f"{self.name}.log"
         return f"""
 while dd bs=4096 count={_PART_OCTETS // 4096} of={log} 2> /dev/null || {{ cat > /dev/null; false; }}; do

@@ -91,7 +91,7 @@ _GIVEN: Final = re.compile(
     r"|\bip\s+[sd]addr\s+set\s+[^\s;}]+|:\s*(?:\$\w+|[\d./-]+)"
 )
 #: Definitions, sets and maps, which rules name.
-_NAMED: Final = re.compile(
+_DEFINITIONS: Final = re.compile(
     r"\b(?:define\s+(\w+)\s*=\s*(?:\{[^}]*\}|[^\s;]+)|(?:set|map)\s+(\w+)\s*\{(?:[^{}]|\{[^{}]*\})*\})"
 )
 
@@ -175,7 +175,7 @@ def _used(code: str) -> str:
     def named(found: re.Match[str]) -> str:
         return found[0] if re.search(rf"[$@]{found[1] or found[2]}\b", code) else ""
 
-    return _NAMED.sub(named, code)
+    return _DEFINITIONS.sub(named, code)
 
 
 def interfaces(code: str) -> dict[str, None]:
@@ -189,6 +189,9 @@ def interfaces(code: str) -> dict[str, None]:
     )
     named = (defined.get(name.removeprefix("$"), name) for name in every)
     return dict.fromkeys(name for name in named if re.fullmatch(r"\$?(?=.*[A-Za-z0-9])[A-Za-z0-9_.*-]+", name))
+
+
+# Rule sets as `nft --json` prints them
 
 
 Protocol = Literal["udp", "tcp", "icmp"]
@@ -213,10 +216,11 @@ _ORDERS: Final[Mapping[str, Callable[[int, int], bool]]] = {
 #: What lets a packet go on, or translates it.
 _LETTING: Final = frozenset({"accept", "jump", "goto", "masquerade", "snat"})
 _SOURCE: Final[Any] = {"payload": {"protocol": "ip", "field": "saddr"}}
-#: Family, table and name of a chain or a set; first and last port of ranges; sources as rules name them, each with one
-#: of its hosts.
+#: Family, table and name of a chain or a set.
 _Name = tuple[str, str, str]
+#: First and last ports.
 _Ranges = tuple[tuple[int, int], ...]
+#: Sources as rules name them, each with one of its hosts.
 _Sources = Iterable[tuple[str, IPv4Address]]
 #: Value of what a packet does not have, so that no rule that asks about it matches.
 _OTHER: Final = object()
@@ -380,7 +384,7 @@ class _Rules:
 
     @property
     def forward(self) -> list[_Name]:
-
+        """The base chains of the hook `forward`."""
         return [name for name, _ in self.base]
 
     def sources(self, chains: Iterable[_Name], inside: str, outside: str) -> dict[str, IPv4Address]:
@@ -561,7 +565,6 @@ def _has(right: Any, address: IPv4Address) -> bool | None:
 
 
 def _is_interface(left: Any) -> bool:
-
     return isinstance(left, dict) and left.get("meta", {}).get("key") in ("iif", "iifname", "oif", "oifname")
 
 

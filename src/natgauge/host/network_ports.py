@@ -209,10 +209,10 @@ def ask(port: str, request: Any) -> None:
 def _exchange(port: str, asked: _Asked, command: int, attributes: list[tuple[str, int]] | None = None) -> Any:
     header = ("HEADER", {"attrs": [("ETHTOOL_A_HEADER_DEV_NAME", port)]})
     flags = NLM_F_REQUEST if attributes is None else NLM_F_REQUEST | NLM_F_ACK
-    return request("ethtool", asked.message, command, [header, *(attributes or ())], flags)
+    return ask_netlink("ethtool", asked.message, command, [header, *(attributes or ())], flags)
 
 
-def request(family: str, kind: type[Any], command: int, attributes: list[Any], flags: int = NLM_F_REQUEST) -> Any:
+def ask_netlink(family: str, kind: type[Any], command: int, attributes: list[Any], flags: int = NLM_F_REQUEST) -> Any:
     """Return the first answer of a family of generic netlink to a message of this kind; None = there is none."""
     message = kind()
     message["cmd"] = command

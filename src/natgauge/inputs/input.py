@@ -53,7 +53,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def in_range(name: str, value: float, lowest: float, highest: float, unit: str = "") -> None:
     """Refuse a number outside of lowest to highest (both allowed), NaN and infinity included."""
-    ends = f"{_plain(lowest)} to {_plain(highest)} {unit}".rstrip()
+    ends = f"{_for_people(lowest)} to {_for_people(highest)} {unit}".rstrip()
     if not is_number(value) or math.isnan(value):
         raise UsageError(of_value(name, f"{shown(value)} is not a number; give {ends}"))
     if not lowest <= value <= highest:
@@ -102,7 +102,7 @@ def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
         raise UsageError(of_value(name, f"{value!r} is unknown; choose one of {', '.join(allowed)}"))
 
 
-def _plain(number: float) -> str:
+def _for_people(number: float) -> str:
     return f"{int(number):,}" if float(number).is_integer() else f"{number:g}"
 
 

@@ -10,7 +10,7 @@ the device buffers:
   it has both ends.
 
 The benchmark of RFC 9004 is the mean of the repetitions. Each burst has a phase 1 of its own, which takes most of a
-trial's time.
+trial's time, so the search begins near its end, and metrics that must be measured first have a share of the time only.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class MixedLoadSettings(MixedSettings):
         None,
         "time for which each connection is open",
         "s",
-        (ROUND_TRIP_SECONDS, 86_400.0),
+        (ROUND_TRIP_SECONDS, 86_400.0),  # a day
         default="all connections are open at every rate",
         group="traffic",
     )

@@ -494,9 +494,7 @@ def _ranked_once(ranking: Ranking) -> Iterator[Sentence]:
     times = _times(claims[:1], f"that of the next, {claims[0].first.gateway}")
     text = f"{first.gateway} {_best(first)}: {_value(first, bits=True)}, {times}"
     behind = [result for result in ranking.results[1:] if result.gateway not in aside]
-    # Those that may be the last, where these are several.
-    alike = [each for each in behind[:-1] if claim(each, behind[-1]).certainty == "cannot tell"]
-    alike += behind[-1:] if alike else []
+    alike = _maybe_last(behind)
     if len(behind) > 1 and not alike:
         text += f"; last of {len(behind) + 1} is {behind[-1].gateway} ({_measured(behind[-1])})"
     if aside and len(aside) < len(ranking.claims):
@@ -508,6 +506,12 @@ def _ranked_once(ranking: Ranking) -> Iterator[Sentence]:
         asked = f"{names} apart" if len(alike) == 2 else f"which of {names} is the last"
         told = f"{asked} by {_plain(first)} ({unit_of(first)}): {', '.join(few(values))}"
         yield Sentence(f"Cannot tell {told}.", "cannot tell")
+
+
+def _maybe_last(behind: Sequence[Result]) -> list[Result]:
+    """Of the gateways behind the best one those that may be the last, where these are several."""
+    alike = [each for each in behind[:-1] if claim(each, behind[-1]).certainty == "cannot tell"]
+    return [*alike, behind[-1]] if alike else []
 
 
 def _measured(result: Result) -> str:

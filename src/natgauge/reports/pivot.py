@@ -3,7 +3,10 @@
 
 The pivoted table has a column for each value of a parameter, such as cores, and a block for each metric and device.
 Publications print measurement series like this. Rows that all results of a column share are above the blocks. Against
-metrics, it is a matrix of devices and metrics. The table of many gateways has the words of their doubts, too.
+metrics, it is a matrix of devices and metrics.
+
+The table of many gateways has a line for each, with the words of the doubts that could change the answer, and why
+there is no result.
 """
 
 from __future__ import annotations
@@ -121,7 +124,7 @@ def of_medians(results: Sequence[Result], against: str) -> Sheet:
         alike_in = [block for block in blocks if block.metric == metric]
         shown = {other for block in alike_in for other in block.others}
         columned = ([results[block.at[column]] for block in alike_in if column in block.at] for column in columns)
-        below += [f"{metric}: {said}" for said in dict.fromkeys(unlike(own, shown) for own in columned) if said]
+        below += [f"{metric}: {said}" for said in dict.fromkeys(_unlike(own, shown) for own in columned) if said]
     doubts, of_paper = of_columns(
         [
             (block.named(with_metric=not unit), column, results[at].doubts)
@@ -174,7 +177,7 @@ def of_metrics(results: Sequence[Result], names: Sequence[str] = ()) -> Sheet:
     # A paper has it in the caption.
     notes = [] if names else same
     by_column = grouped(zip(headings, results, strict=True))
-    differing = grouped((unlike(own, differing_within(own) if names else ()), name) for name, own in by_column.items())
+    differing = grouped((_unlike(own, differing_within(own) if names else ()), name) for name, own in by_column.items())
     notes += [f"{', '.join(own)}: {said}" for said, own in differing.items() if said]
     # The names tell results of a metric apart, of a single one by themselves.
     heads = ["" if len(columns) == 1 else result.metric for result in results] if names else headings
@@ -185,7 +188,7 @@ def of_metrics(results: Sequence[Result], names: Sequence[str] = ()) -> Sheet:
     return Sheet(tuple(lines), tuple(notes), doubts, of_paper, ranges)
 
 
-def unlike(results: Sequence[Result], shown: Collection[str] = ()) -> str:
+def _unlike(results: Sequence[Result], shown: Collection[str] = ()) -> str:
     """Return the conditions in which results of a metric differ, but for those that are shown; empty = in none."""
     except_for = frozenset[str]().union(*map(varied_with, shown))
     said = conditions.sentence(list(map(conditions.figure_of, results)), except_for=except_for)
@@ -369,7 +372,7 @@ _FEW: Final = 8
 _REASON: Final = 60
 
 
-def is_wanted(results: Sequence[Result]) -> bool:
+def is_for_many(results: Sequence[Result]) -> bool:
     """Return whether results are too many to be read next to each other, and differ by gateway: one for each metric."""
     gateways, metrics = ({getattr(result, name) for result in results} for name in ("gateway", "metric"))
     own = {(result.gateway, result.metric) for result in results}
@@ -402,7 +405,7 @@ def sheet_of_many(results: Sequence[Result], broken: Sequence[BrokenMeasurement]
         lines += map(row, gateways)
     if without := [gateway for gateway in failed if gateway not in by_gateway]:
         lines += [SheetRow("without any result", ()), *map(row, without)]
-    notes = [*alike(results, except_for=SAID_ROWS), *_unlike(groups, by_gateway, columns)]
+    notes = [*alike(results, except_for=SAID_ROWS), *_unlike_in_groups(groups, by_gateway, columns)]
     return Sheet(tuple(lines), tuple(notes), doubts_of(results), None, of_runs(results), ends_in_words=True)
 
 
@@ -422,7 +425,7 @@ def doubts_of(results: Sequence[Result], *, each: bool = False, informing: bool 
     def called(at: int) -> str:
         return f"{results[at].metric} of {names[at]}"
 
-    names = [result.gateway for result in results] if is_wanted(results) else names_of(results)
+    names = [result.gateway for result in results] if is_for_many(results) else names_of(results)
     every = [
         (at, [doubt for doubt in result.doubts if informing or doubt.grade != "information"])
         for at, result in enumerate(results)
@@ -467,7 +470,7 @@ def _place_of_cell(result: Result | None) -> tuple[bool, float]:
     return False, -result.median if declared(result.metric).better == "higher" else result.median
 
 
-def _unlike(
+def _unlike_in_groups(
     groups: Mapping[str, Sequence[str]], by_gateway: Mapping[str, Mapping[str, Result]], columns: Sequence[str]
 ) -> list[str]:
     """Sentences on the conditions in which gateways of one work differ, each with its columns."""
@@ -475,7 +478,7 @@ def _unlike(
     for title, names in groups.items():
         for column in columns:
             own = [by_gateway[name][column] for name in names if column in by_gateway[name]]
-            if said := unlike(own):
+            if said := _unlike(own):
                 found.setdefault((title, said), []).append(column)
     return [
         f"{f'{title}, ' if len(groups) > 1 else ''}{', '.join(own)}: {said}" for (title, said), own in found.items()

@@ -356,7 +356,7 @@ def render(shown: Sheet, width: int | None = None) -> str:
             columns = zip(*((line.heading, *line.cells) for line in shown.lines), strict=True)
             tables.append(_in_full([SheetRow(name, tuple(cells)) for name, *cells in columns]))
         if _widest(tables[-1]) > width:
-            return plain(shown, width, indent=0)
+            return render_unframed(shown, width, indent=0)
     return "\n".join([*tables[-1], *shown.below])
 
 
@@ -371,7 +371,7 @@ def fitted(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), width:
     lines = aligned(rows, right=right)
     if width is None or _widest(lines) <= width:
         return lines
-    return plain(Sheet(tuple(SheetRow(row[0], tuple(row[1:])) for row in rows), ()), width, 0).splitlines()
+    return render_unframed(Sheet(tuple(SheetRow(row[0], tuple(row[1:])) for row in rows), ()), width, 0).splitlines()
 
 
 def _in_full(rows: Sequence[SheetRow]) -> list[str]:
@@ -410,7 +410,7 @@ def render_draft(shown: Sheet) -> str:
     return _pieces(shown, parts, lambda first, last: _framed(shown.lines, first, last, label))
 
 
-def plain(shown: Sheet, width: int = _WIDTH, indent: int = _DRAFT_INDENT) -> str:
+def render_unframed(shown: Sheet, width: int = _WIDTH, indent: int = _DRAFT_INDENT) -> str:
     """Return tables of a sheet without frames, so that more columns fit.
 
     Args:

@@ -108,9 +108,12 @@ def _here(number: int, labs: Sequence[str], make_bench: MakeBench | None, securi
         offers = [held.enter_context(reserved(f"local-{cores[0]}", cores, labs)) for cores in shares(number)]
         for offer in offers:
             held.callback(undo, offer)
-        options_of = {offer.name: {**options, **_worker(offer, facts, make_bench)} for offer in offers}
         workers = {
-            name: {"cls": Nanny, "options": {**own, "local_directory": folder}} for name, own in options_of.items()
+            offer.name: {
+                "cls": Nanny,
+                "options": {**options, **_worker(offer, facts, make_bench), "local_directory": folder},
+            }
+            for offer in offers
         }
         try:
             cluster = SpecCluster(

@@ -82,7 +82,10 @@ def connected(text: str, scheduler: str | Any, security: Security) -> Iterator[C
 class Workers:
     """The workers of natgauge at a scheduler.
 
-    Until cells are planned, there are no `machines` of the workers, nor `needs` and `counts` of cores of each cell.
+    Attributes, empty until cells are planned:
+        machines: facts of the workers' machines, without duplicates.
+        needs: resources of each cell, by the cell's name.
+        counts: numbers of cores of each cell.
     """
 
     def __init__(self, client: Client, text: str, *, host_name: bool) -> None:

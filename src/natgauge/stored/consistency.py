@@ -2,7 +2,7 @@
 """Whether folders of measurements and audits agree with themselves, and with what the inputs accept.
 
 A summary can be edited, damaged, or copied from another folder. All that follows from its repetitions is made again, as
-`measurements.making` does it. The repetitions are compared with their own file, the parameters with the plan, and the
+`measurements.record` does it. The repetitions are compared with their own file, the parameters with the plan, and the
 trials with their file. Its doubts are found again with the same rules (`doubts`). An edit that changes all files alike
 leaves no two values that differ. It still has to name a metric that exists, in that metric's unit, with settings and
 figures that this metric has, and with values that a user could choose.

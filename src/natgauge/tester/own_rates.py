@@ -66,7 +66,10 @@ _JIT: Final = Path("/proc/sys/net/core/bpf_jit_enable")
 _MOST_FRAMES: Final = 2**40 - 1
 #: Further frame sizes of the full self-test, octets with FCS (RFC 2544 section 9).
 _FURTHER_SIZES: Final = (512, 1518)
-#: Of the floor, N: a state table of 0.8 MB.
+
+# The floor
+
+#: N: a state table of 0.8 MB.
 CONNECTIONS: Final = 100_000
 #: Frames of one slice: each sending call costs some 10 us, which must be negligible.
 SLICE_FRAMES: Final = 4_096
@@ -76,6 +79,7 @@ BLOCKS: Final = 40
 ROUNDS: Final = 4
 #: Error probability of the confidence interval.
 ALPHA: Final = 0.05
+#: For a round of slices, and for what is beside it.
 _SECONDS: Final = 120.0
 _SLACK_SECONDS: Final = 15.0
 
@@ -115,8 +119,10 @@ def highest_rates(profile: FrameKind, sender_cpus: Sequence[int], connections: i
         return HighestRates(phase1, phase2)
     with CableLab(cable_name()) as cable:
         tester = CableTester(cable, tuple(sender_cpus), connections=number)
-        phase1, phase2 = map(max, (phase1, phase2), tester.highest(profile, max))
-    _write_cache({**known, key: [phase1, phase2, disturbed + 1 if tester.disturbed else 0]})
+        now1, now2 = tester.highest(profile, max)
+    phase1, phase2 = max(phase1, now1), max(phase2, now2)
+    disturbed = disturbed + 1 if tester.disturbed else 0
+    _write_cache({**known, key: [phase1, phase2, disturbed]})
     return HighestRates(phase1, phase2)
 
 

@@ -62,7 +62,7 @@ _LOOK_SECONDS: Final = 0.02
 _LONGEST_SECONDS: Final = 60.0
 #: A stall spoils what was due this long before it, as for lost frames.
 _BEFORE_NS: Final = 1_000_000
-#: What tells the connections of records apart (`natgauge.readings.GROUPS`).
+#: What tells the connections of records apart (`natgauge.gateways.logs.GROUPS`).
 _ENDS: Final = ("source", "source_port", "destination", "destination_port")
 #: Octets of a log that one snippet prints; less than `bounded_output.MOST_OCTETS`.
 _CHUNK: Final = 3 << 20
@@ -323,7 +323,7 @@ class _Join:
             outside = None if named is None else _endpoint(named, port)
             at = _seconds(record) if self.timed else None
             if record.get("destination") is None:
-                self._take_block(_block(record, source, outside, at), record.get("event"))
+                self._take_without_destination(_block(record, source, outside, at), record.get("event"))
                 return True
             destination = _endpoint(record["destination"], record.get("destination_port"))
         except ValueError:
@@ -343,7 +343,7 @@ class _Join:
             self._use(outside, destination, source[0], those[0].due if at is None else at)
         return True
 
-    def _take_block(self, block: SubscribersBlock, event: str | None) -> None:
+    def _take_without_destination(self, block: SubscribersBlock, event: str | None) -> None:
         """Count a record without a destination: of a session, or of all connections of a subscriber on some ports."""
         self.names_outside = True
         if self.blocks is None:
@@ -352,7 +352,8 @@ class _Join:
             fresh, is_known = self.blocks.take_one(block)
             self._count([] if fresh is None else [fresh], SESSION, block.at, is_known=is_known)
         else:
-            kind, covered = BLOCK if block.port is None else BINDING, self.blocks.take(block)
+            kind = BLOCK if block.port is None else BINDING
+            covered = self.blocks.take(block)
             self._count([each for each in covered if not each.found & kind], kind, block.at, is_known=bool(covered))
 
     def _count(self, fresh: Sequence[ListedConnection], kind: int, at: float | None, *, is_known: bool) -> None:

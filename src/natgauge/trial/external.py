@@ -310,6 +310,8 @@ class FreshTuples:
             reuses no outside port for another destination (RFC 4787 section 4.1): earlier connections keep theirs.
         table_limit: connections that the device can hold; those of earlier trials count until T is over. None = not
             known.
+        clock: monotonic clock, seconds.
+        sleep: waits the given seconds.
     """
 
     traffic: TrafficPlan

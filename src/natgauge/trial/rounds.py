@@ -222,7 +222,13 @@ def reasons_not_timed(
 
 @dataclass(slots=True)
 class CostRounds:
-    """Rounds of a device, plain forwarding and cables; the references have labs of their own on the device's core."""
+    """Rounds of a device, plain forwarding and cables; the references have labs of their own on the device's core.
+
+    Attributes:
+        cpu: the core of the device.
+        start_forwarding: starts plain forwarding for these frames, in a lab of this name.
+        made: ends the references.
+    """
 
     frames: Sequence[TimedFrames]
     cpu: int

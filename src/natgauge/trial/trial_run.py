@@ -227,6 +227,7 @@ class TrialRun:
         server: the real server behind the device; None = the tester answers.
         meter: what reads the device's power meter; None = there is none. `metered` tells that a trial has read it.
         log: the device's log; None = it does not log.
+        clock: monotonic clock, seconds.
     """
 
     place: Place

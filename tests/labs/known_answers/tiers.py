@@ -43,7 +43,7 @@ REPEATED: Final = {
     "loss of every 40th frame of a router": "every 50th frame, in the other direction",
     "loss of every 50th frame": "`loss of a policed device` is a share, too; truth/test_devices.py counts lost frames",
     "loss at every rate": "`share of new connections lost` is lost at every rate; truth/test_stalls.py loses frames so",
-    "delay beyond the time limit": "truth/test_tester.py has late frames, unit/test_late_at_every_rate.py the doubt",
+    "delay beyond the time limit": "truth/test_tester.py has late frames, test_procedure_connection_rate.py the doubt",
     "delay of 10000 us": "a longer delay",
     "packet delay variation, once": "of the delays of `inter packet delay variation, once`, by another formula",
     "packet delay variation": "the device of `packet delay variation, once`, three times",

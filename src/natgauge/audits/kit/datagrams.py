@@ -184,7 +184,10 @@ def carry(  # noqa: PLR0913 - one datagram, each property by its name
 
 
 def _whole_is_right(packets: Sequence[Packet]) -> bool:
-    """Whether the checksum of a datagram is right that arrived in fragments; that of a whole one was looked at."""
+    """Whether the checksum is right of a datagram that arrived in these fragments, in order of offset.
+
+    That of a whole one was looked at.
+    """
     if not packets[0].is_fragment:
         return True
     payload = b"".join(packet.payload for packet in packets)

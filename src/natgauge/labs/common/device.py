@@ -135,10 +135,11 @@ def _xdp_cookie(file: Path) -> int | None:
 
 #: The first process's namespace is that of the machine, to which links of many programs lead.
 _MACHINES: Final = Path("/proc/1/ns/net")
-_OWN: Final = Path("/proc/self/ns/net")
+#: That of the main thread; a thread in a lab has another one.
+_MAIN_THREADS: Final = Path("/proc/self/ns/net")
 #: NETNSA_NSID_NOT_ASSIGNED of linux/net_namespace.h, as an unsigned number.
 _NO_NUMBER: Final = 0xFFFFFFFF
-_NONE: Final[dict[int, int]] = {}
+_NO_NUMBERS: Final[dict[int, int]] = {}
 _T = TypeVar("_T")
 
 
@@ -173,14 +174,14 @@ def call_in(path: Path, function: Callable[[], _T]) -> _T:
 def _others(pids: Iterable[int]) -> dict[int, Path]:
     """Return the namespaces that neither natgauge made nor the machine or natgauge is in."""
     every: dict[int, Path] = {}
-    kind = _OWN.stat().st_dev
+    kind = _MAIN_THREADS.stat().st_dev
     for path in (*map(namespaces.path_of, namespaces.names()), *(Path(f"/proc/{pid}/ns/net") for pid in pids)):
         with suppress(OSError):
             file = path.stat()
             # A name may be that of an ordinary file: its namespace is gone, or only its makers see it.
             if file.st_dev == kind:
                 every.setdefault(file.st_ino, path)
-    for path in (_MACHINES, _OWN, *map(namespaces.path_of, filter(_is_made, namespaces.names()))):
+    for path in (_MACHINES, _MAIN_THREADS, *map(namespaces.path_of, filter(_is_made, namespaces.names()))):
         with suppress(OSError):
             every.pop(path.stat().st_ino, None)
     return every
@@ -195,10 +196,10 @@ def _is_made(name: str) -> bool:
 def _next_to(path: Path, rest: Mapping[int, Path], ends: Mapping[int, frozenset[int]]) -> dict[int, Path]:
     """Return those of `rest` that a link joins to the namespace of a file: a link is seen at one end or at both."""
     numbers = _tried(path, _numbers, frozenset[int]())
-    theirs = _tried(path, partial(_numbers_of, rest), _NONE) if numbers else _NONE
+    theirs = _tried(path, partial(_numbers_of, rest), _NO_NUMBERS) if numbers else _NO_NUMBERS
     near = {inode for inode, number in theirs.items() if number in numbers}
     for inode in rest.keys() - near:
-        if ends[inode] and _tried(rest[inode], partial(_numbers_of, {0: path}), _NONE).get(0) in ends[inode]:
+        if ends[inode] and _tried(rest[inode], partial(_numbers_of, {0: path}), _NO_NUMBERS).get(0) in ends[inode]:
             near.add(inode)
     return {inode: rest[inode] for inode in near}
 

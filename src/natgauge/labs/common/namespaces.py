@@ -310,7 +310,7 @@ def delete(doomed: Sequence[str], timeout: float = 60.0, *, unmarked: bool = Fal
     ours = [name for name in existing if name not in refusals]
     files = [name for name in ours if _is_file(name)]
     namespaces = [name for name in ours if name not in files]
-    deleted = [name for name in files if _is_done(path_of(name).unlink)]
+    deleted = [name for name in files if _did_remove(path_of(name).unlink)]
     for name in namespaces:
         # What ends may have started another process after the list was made.
         while pids := processes(name):
@@ -327,7 +327,7 @@ def delete(doomed: Sequence[str], timeout: float = 60.0, *, unmarked: bool = Fal
     return [name for name in ours if name in deleted]
 
 
-def _is_done(remove: Callable[[], object]) -> bool:
+def _did_remove(remove: Callable[[], object]) -> bool:
     """Remove a file or a name; return whether this process did it: another natgauge may clean at the same time."""
     try:
         remove()
@@ -374,7 +374,7 @@ def _unshare() -> None:
 
 
 def _remove(name: str) -> bool:
-    return _is_done(lambda: netns.remove(name, ctypes.CDLL(None, use_errno=True)))
+    return _did_remove(lambda: netns.remove(name, ctypes.CDLL(None, use_errno=True)))
 
 
 def _delete_watched(doomed: Mapping[str, Path], timeout: float) -> list[str]:

@@ -78,7 +78,7 @@ class GlobalSettings:
                 announcement.close()
 
     def decide(self, path: str, first: str, registers: Mapping[str, str]) -> Decision:
-        """Decide on a setting: its first value is restored, unless another lab will, or others changed it."""
+        """Decide on a setting: its first value is restored, unless another lab will, or another program changed it."""
         if why := self.refusal(path):
             return Decision((Left(f"global setting {path}", why, fails=True),))
         setting = Path(path)

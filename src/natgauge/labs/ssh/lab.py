@@ -272,20 +272,20 @@ def _busy(lines: Sequence[str]) -> Iterator[tuple[int, float]]:
         yield int(name.removeprefix("cpu")), (sum(ticks) - sum(ticks[at] for at in _IDLE)) / _TICKS
 
 
+#: More cores than any machine has.
+_CORES_APART: Final = 10_000
+
+
 def numbered_apart(every: Sequence[tuple[str, WorkByCore]]) -> dict[int, CoreWork]:
     """Return the work of the cores of several machines, each with its devices.
 
-    The number of a core of machine k, from 0, is k * `_MACHINE` + its own number.
+    The number of a core of machine k, from 0, is k * `_CORES_APART` + its own number.
     """
     return {
-        at * _MACHINE + core: CoreWork(of_core.frames, of_core.busy_seconds, name)
+        at * _CORES_APART + core: CoreWork(of_core.frames, of_core.busy_seconds, name)
         for at, (name, work_of) in enumerate(every)
         for core, of_core in work_of.items()
     }
-
-
-#: More cores than any machine has.
-_MACHINE: Final = 10_000
 
 
 #: Twisted pair takes about three seconds to agree on a speed, and a bridge on the way listens longer.
@@ -491,7 +491,10 @@ class RemoteLab(Lab):
         return self._read().dropped
 
     def counters(self) -> LabCounters:
-        """Drops, network stacks, and the work of each processor, numbered apart, of Linux machines with several."""
+        """Drops and network stacks, and the work so far of each processor of Linux machines with several.
+
+        The processors of several machines are numbered apart.
+        """
         counters = self._read()
         try:
             works = [(segment.name, segment.core_work()) for segment in self._segments]
@@ -516,7 +519,7 @@ class RemoteLab(Lab):
         self._down_after(next((one for one in exception if isinstance(one, BaseException)), None))
 
     def _down_after(self, error: BaseException | None) -> None:
-        """Give all back: an error that broke it first is what the user must read, and what is left follows it."""
+        """Give all back; after an error, None = there was none, the user must read it, and what is left follows it."""
         try:
             self.down()
         except NatgaugeError as left:

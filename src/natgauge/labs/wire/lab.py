@@ -80,8 +80,7 @@ class WireLab(Lab):
         """
         if (initiator.interface, initiator.netns) == (responder.interface, responder.netns):
             raise UsageError(f"interface {initiator.interface}: is named for both ports; name two different ones")
-        self._both = initiator, responder
-        for port in self._both:
+        for port in (initiator, responder):
             if port.gateway_mac is None and port.gateway_address is None:
                 raise UsageError(
                     f"interface {port.interface}: the device's MAC or IP address on this link is missing; name one"
@@ -104,6 +103,10 @@ class WireLab(Lab):
         self._families = families
         self._allow_addresses = allow_addresses
         self._locks: list[Lock] = []
+
+    @property
+    def _ports(self) -> tuple[Port, Port]:
+        return self.initiator, self.responder
 
     @property
     def ground(self) -> Ground:
@@ -151,7 +154,7 @@ class WireLab(Lab):
             self.take()
             if self._boot is not None:
                 self._boot_seconds = self._boot.run(self.device_cores.count, self._why_not_back)
-            states = (inside(port.netns, partial(read_port, port.interface)) for port in self._both)
+            states = (inside(port.netns, partial(read_port, port.interface)) for port in self._ports)
             self.await_carrier(LINK_SECONDS if any(state.may_negotiate for state in states) else 0.0)
         except BaseException:
             self.down()
@@ -160,7 +163,7 @@ class WireLab(Lab):
 
     def _without_carrier(self) -> str:
         """Return the first port whose link is not up; empty when both are."""
-        down = (port for port in self._both if not link_attribute(port.netns, port.interface, "IFLA_CARRIER"))
+        down = (port for port in self._ports if not link_attribute(port.netns, port.interface, "IFLA_CARRIER"))
         return next((port.interface for port in down), "")
 
     def _why_not_back(self) -> str:
@@ -172,7 +175,7 @@ class WireLab(Lab):
         capabilities.require("using ports", *capabilities.PORTS)
         # Not added to those of the lab's last use.
         remarks: list[str] = []
-        for port in self._both:
+        for port in self._ports:
             if port.netns is not None and not exists(port.netns):
                 raise UsageError(f'namespace {port.netns}: does not exist; "ip netns" lists those there are')
             # Before the lock, which is a file of the port's name.
@@ -213,7 +216,7 @@ class WireLab(Lab):
     def dropped(self) -> Mapping[str, int]:
         """Frames the two ports dropped since they exist: "initiator port received", "initiator port sent" ..."""
         figures: dict[str, int] = {}
-        for place, port in zip(TESTER_PLACES, self._both, strict=True):
+        for place, port in zip(TESTER_PLACES, self._ports, strict=True):
             counters = drop_counters(port.netns)
             if port.interface not in counters:
                 raise HostError(f"interface {port.interface}: is gone; plug it in and begin again")

@@ -87,10 +87,10 @@ class _Message(genlmsg):  # type: ignore[misc]  # pyroute2 has no types
 def features(index: int) -> Features | None:
     """XDP features of the interface with this number in the calling thread's namespace; None = cannot be asked."""
     try:
-        answer = network_ports.request("netdev", _Message, _DEVICE_GET, [("NETDEV_A_DEV_IFINDEX", index)])
-        features = answer.get_attr("NETDEV_A_DEV_XDP_FEATURES")
+        answer = network_ports.ask_netlink("netdev", _Message, _DEVICE_GET, [("NETDEV_A_DEV_IFINDEX", index)])
     except NetlinkError:
         return None
+    features = None if answer is None else answer.get_attr("NETDEV_A_DEV_XDP_FEATURES")
     return None if features is None else Features(features & 7)
 
 
@@ -237,7 +237,7 @@ def _text(field: bytes) -> str:
 
 
 #: Octets of a frame besides its IP packet: Ethernet header and FCS.
-FRAME_OVERHEAD: Final = 18
+_BESIDE_PACKET: Final = 18
 #: Longest time of a link that negotiates its speed: after it is set up, and with some drivers (igb, vmxnet3) whenever a
 #: program was attached or detached.
 LINK_SECONDS: Final = 5.0
@@ -503,7 +503,7 @@ def _of_driver(port: PortState) -> Iterator[Finding]:
 
 
 def _of_sizes(port: PortState, frame_sizes: Sequence[int]) -> Iterator[Finding]:
-    needed, most = max(frame_sizes, default=0) - FRAME_OVERHEAD, port.driver and port.driver.most_mtu
+    needed, most = max(frame_sizes, default=0) - _BESIDE_PACKET, port.driver and port.driver.most_mtu
     if most and port.mtu > most:
         what = f"its MTU is {port.mtu}, and its driver runs XDP programs up to {most} only"
         yield Finding("MTU", "obstacle", what, shell(["ip", "link", "set", port.name, "mtu", min(most, 1500)]))

@@ -102,7 +102,7 @@ def ends_of_variation(delays: Delays) -> tuple[float, float]:
 
 
 def without_slowest(delays: Delays, frames: int) -> Delays | None:
-    """The rest without so many of the slowest frames, and of the largest differences up and down; None = none is left.
+    """The rest without the `frames` slowest, and as many of the largest differences up and down; None = none is left.
 
     Where it is not known which frames a stall delayed, but how many, each percentile of the others lies between that of
     what is left and that of all.
@@ -126,7 +126,7 @@ def without_slowest(delays: Delays, frames: int) -> Delays | None:
 
 
 def _trimmed(buckets: Buckets, frames: int) -> tuple[tuple[float, float, int], ...]:
-    """The buckets without so many of the last frames."""
+    """The buckets without the last `frames`."""
     kept = list(buckets)
     while kept and frames:
         lower, upper, number = kept.pop()

@@ -63,7 +63,7 @@ class ValidationSettings(TrialSettings):
 
     @property
     def most_asked(self) -> float:
-        """The highest r, in frames/s, that the device safely forwards as far as is known before a trial."""
+        """The highest r, in frames/s, that the device safely forwards, as known before a trial; infinite = unknown."""
         return math.inf if self.download_rate is None else self.download_rate * SAFE_SHARE_OF_DOWNLOAD
 
     def asking_rate(self, establishing: float, most: float) -> float:

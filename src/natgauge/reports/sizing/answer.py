@@ -75,9 +75,9 @@ def _limits(found: Sequence[Sizing]) -> Iterator[tuple[str, ...]]:
     rows = dict.fromkeys(row for cells in every for row in cells)
     measured = {of for _, of in rows}
     rows |= dict.fromkeys((shown(of), of) for lacks in lacking for of in lacks if of not in measured)
+    tables = list(zip(every, lacking, strict=True))
     for name, of in rows:
-        cells_of_row = zip(every, lacking, strict=True)
-        yield name, *(cells.get((name, of)) or lacks.get(of, "-") for cells, lacks in cells_of_row)
+        yield name, *(cells.get((name, of)) or lacks.get(of, "-") for cells, lacks in tables)
 
 
 def _cores(found: Sequence[Sizing]) -> Iterator[tuple[str, ...]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer on gateways: whether they carry the subscribers, what limits them, what to change, and what is behind."""
+"""The answer on gateways: whether they carry the subscribers, what limits them, what to change; what it rests on."""
 
 from __future__ import annotations
 
