@@ -124,6 +124,7 @@ class _EndsAfter(Silent):
             raise _Ends
 
 
+@pytest.mark.soak  # unit/test_spread_coordinator.py goes on after a lost connection
 def test_what_was_broken_off_is_gone_on_with_by_workers_or_without(alone: Path, tmp_path: Path) -> None:
     with pytest.raises(_Ends):
         spread_out(tmp_path, _EndsAfter(15))

@@ -61,7 +61,9 @@ REPEATED: Final = {
     "connection rate with controls that fail by chance": "unit/test_device_controls.py has commands that fail",
     "throughput behind a deep queue": "the queue of `connection-rate behind a deep queue`",
     "collapse": "simulated devices of the unit tests collapse",
+    "stability": "simulated devices of unit/test_procedure_stability.py get worse; truth/test_devices.py counts lost frames",
     "stability of a device that gets worse": "two minutes; `stability` has a trend and a first failure in two seconds",
+    "tear-down rate": "simulated devices of unit/test_procedure_tear_down.py empty as slowly",
     "loss beside stalls": "truth/test_stalls.py has loss at every rate beside stalls",
     "core burnt during a latency trial": "simulated devices of unit/test_procedure_timed.py have such stalls",
     "two versions in a series": "simulated devices of unit/test_campaign_resumed.py change their versions",
@@ -85,6 +87,8 @@ WITHOUT_ROW: Final = {
     "cost": "devices of known cost are calibrated by themselves: tests.labs.known_costs",
     "mixed-load": "the load of `subscribers of few frames`, in frames/s; test_every_metric.py measures it",
     "resolution-rate": "the search of `throughput, roughly`; test_every_metric.py measures it",
+    "stability": "periods are trials of a known load; test_every_metric.py measures it",
+    "tear-down-rate": "two readings of the table's count; test_every_metric.py measures it",
     "pdv": "`inter packet delay variation, once` times the same device; test_every_metric.py measures it",
     "transaction-rate": "the search of `validated connection rate, roughly`; test_every_metric.py measures it",
 }
