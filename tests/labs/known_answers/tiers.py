@@ -61,7 +61,7 @@ REPEATED: Final = {
     "connection rate with controls that fail by chance": "unit/test_device_controls.py has commands that fail",
     "throughput behind a deep queue": "the queue of `connection-rate behind a deep queue`",
     "collapse": "simulated devices of the unit tests collapse",
-    "stability": "simulated devices of unit/test_procedure_stability.py get worse; truth/test_devices.py counts lost frames",
+    "stability": "simulated devices of unit/test_procedure_stability.py get worse; truth/test_devices.py counts losses",
     "stability of a device that gets worse": "two minutes; `stability` has a trend and a first failure in two seconds",
     "tear-down rate": "simulated devices of unit/test_procedure_tear_down.py empty as slowly",
     "loss beside stalls": "truth/test_stalls.py has loss at every rate beside stalls",
