@@ -46,7 +46,7 @@ def test_a_flood_is_opened_beside_the_connections_of_the_others() -> None:
     assert reading.count == pytest.approx(OPEN + 3200 * min(reading.seconds, 1.0), abs=3200 * 0.2)
 
 
-@pytest.mark.parametrize("name", ["each host", "all"])
+@pytest.mark.parametrize("name", ["each host", pytest.param("all", marks=pytest.mark.soak)])
 def test_with_a_limit_for_each_host_a_flood_costs_the_others_nothing(name: str) -> None:
     (row,) = (each for each in MIXED_LOAD_ROWS if each.name == f"mixed load beside a flood with a limit for {name}")
     churn = Churn(200.0, flood_per_second=3000.0)
@@ -69,7 +69,7 @@ def test_with_a_limit_for_each_host_a_flood_costs_the_others_nothing(name: str) 
         # Forgotten 4 s after their last frame, which came a guard and 0.05 s before they left.
         ("silent", {"udp_timeout": 4}, 5.0, 3.85),
         # Kept for 10 s after the reset, longer than phase 2.
-        ("reset", {"transport": "tcp"}, 1.5, None),
+        pytest.param("reset", {"transport": "tcp"}, 1.5, None, marks=pytest.mark.soak),
     ],
 )
 def test_linux_holds_the_open_connections_and_those_that_it_has_not_forgotten(

@@ -118,7 +118,7 @@ def test_a_filter_between_gateway_and_log_is_found_to_the_record(
     assert trial.limited_by == ("log" if missing or wrong else None)
 
 
-@pytest.mark.parametrize("kind", ["syslog", "ipfix"])
+@pytest.mark.parametrize("kind", [pytest.param("syslog", marks=pytest.mark.soak), "ipfix"])
 def test_each_hundredth_record_that_a_gateway_does_not_send_is_missing(tmp_path: Path, kind: str) -> None:
     # The record of `conntrack -E` behind the header of a message; its time is the arrival.
     record = str(_EVENTS.record).replace(r"^\[(?P<time>\d+\.\d+)\]", r"^(?P<time>\S+) <134>.*")

@@ -42,7 +42,7 @@ def bench(gateway: str, **choices: Any) -> Bench:
 @pytest.mark.parametrize(
     "gateway",
     [
-        "464xlat-tayga",
+        pytest.param("464xlat-tayga", marks=soak),
         "nftables-nat66",
         *(
             pytest.param(name, marks=soak)

@@ -82,7 +82,9 @@ SOAK = [
 BUILT = playable_of("vpp-nat44-ed", "vpp-nat64", "vpp-det44")
 
 
-@pytest.mark.parametrize("gateway", ["nftables-nat44", "tayga-nat64", "linux-ipv4", *SOAK, *BUILT])
+@pytest.mark.parametrize(
+    "gateway", ["nftables-nat44", pytest.param("tayga-nat64", marks=pytest.mark.soak), "linux-ipv4", *SOAK, *BUILT]
+)
 def test_every_handshake_and_segment_passes_and_each_connection_is_established(gateway: str) -> None:
     with opening(gateway) as (bench, measurer):
         stateless = not bench.recipe.stateful

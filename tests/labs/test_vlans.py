@@ -80,7 +80,7 @@ def measured(gateway: Path, folder: Path, **options: Any) -> dict[str, Any]:
         pytest.param(
             "9.4000", "200", {"frame_size": 1522}, {"initiator": 1522, "responder": 1518}, marks=pytest.mark.soak
         ),
-        ("7", "7", {"transport": "tcp"}, {"initiator": 92, "responder": 92}),
+        pytest.param("7", "7", {"transport": "tcp"}, {"initiator": 92, "responder": 92}, marks=pytest.mark.soak),
     ],
 )
 def test_frames_pass_a_gateway_with_vlans(

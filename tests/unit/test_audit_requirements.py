@@ -303,9 +303,9 @@ def examined(
 
 @cache
 def wrong_audited(name: str, seed: int) -> tuple[Any, ...]:
-    """Examine a NAT for what it fails, and for every third other requirement; `make soak`: for all, with other seeds.
+    """Examine a NAT for what it fails, and for every sixth other requirement; `make soak`: for all, with other seeds.
 
-    Each requirement is thus examined with a third of the NATs that do not fail it. A NAT of which only its limit is
+    Each requirement is thus examined with a sixth of the NATs that do not fail it. A NAT of which only its limit is
     told is examined for all, because each examination leaves less room for the next; another limited one for what
     fills it.
     """
@@ -316,8 +316,8 @@ def wrong_audited(name: str, seed: int) -> tuple[Any, ...]:
 
 
 def in_part(number: int, behaviour: Behaviour, asked: Collection[str]) -> tuple[Any, ...]:
-    """Examine the NAT with this number for these requirements and for every third other one."""
-    others = {key for place, key in enumerate(KEYS, start=number) if place % 3 == 0}
+    """Examine the NAT with this number for these requirements and for every sixth other one."""
+    others = {key for place, key in enumerate(KEYS, start=number) if place % 6 == 0}
     return tuple(examined(behaviour, asked=[key for key in KEYS if key in asked or key in others]))
 
 

@@ -11,6 +11,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src"
 #: All that stands above the first line of code.
@@ -63,6 +65,7 @@ def replaced(tree: ast.Module) -> set[tuple[str, str]]:
     return found
 
 
+@pytest.mark.soak  # parses all of natgauge and of its tests
 def test_a_constant_is_replaced_in_each_module_that_has_a_copy_of_it() -> None:
     every = {path: replaced(tree) for path, tree in parsed(ROOT / "tests", ".setattr(")}
     copies = defaultdict(set)
