@@ -292,7 +292,9 @@ def test_a_connection_lost_in_mid_trial_is_made_again(far: FarMachine, tmp_path:
     assert observer.acted.is_set()
     assert len(trials) > observer.trial
     assert "PASS" in {trial["verdict"] for trial in trials[observer.trial :]}
-    assert {trial["device_count_after"] for trial in trials if trial["verdict"] == "PASS"} == {LASTING}
+    # A search on a slow host has trials of fewer connections, too.
+    passed = [trial for trial in trials if trial["verdict"] == "PASS"]
+    assert [trial["device_count_after"] for trial in passed] == [trial["plan"]["connections"] for trial in passed]
 
 
 def test_a_machine_lost_in_mid_trial_ends_the_measurement_and_the_next_one_cleans_up(
