@@ -66,8 +66,11 @@ sh -c "conntrack -E -e NEW -o timestamp -b 8388608 | {python} -u {exporter} {kin
 """
 '''
 _EACH_HUNDREDTH: Final = "sed -u 100~100d"
-#: Exchanges the outside ports of two neighbouring records, once.
-_SWAP: Final = r"sed -u -E '100{N;s/(dport=)([0-9]+)(\n.*dport=)([0-9]+)$/\1\4\3\2/}'"
+#: Exchanges the outside ports of the first two neighbouring records, from the 100th on, that have different ones.
+_SWAP: Final = (
+    r"sed -u -E -e '100{:again' -e 'N;/dport=([0-9]+)\n.*dport=\1$/{P;s/^[^\n]*\n//;bagain' -e '}'"
+    r" -e 's/(dport=)([0-9]+)(\n.*dport=)([0-9]+)$/\1\4\3\2/' -e '}'"
+)
 
 
 #: Of the messages that VPP sends to the collector, each hundredth does not arrive.
