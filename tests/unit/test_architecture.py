@@ -75,7 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "agreement": {"bounded_output", "errors", "host", "late_delays", "words"},
     "labs": {
-        "bounded_output", "device_work", "embedding", "errors", "file_access", "finding", "host", "inputs",
+        "bounded_output", "device_work", "embedding", "errors", "ethernet", "file_access", "finding", "host", "inputs",
         "interruption", "plain_text", "words",
     },
     "cleaning": {"errors", "file_access", "host", "interruption", "labs"},

@@ -268,6 +268,26 @@ def test_help_and_refusals_come_without_loading_what_measures() -> None:
     assert not loaded & {"pydantic", "pyroute2", "rich"}
 
 
+@pytest.mark.parametrize(
+    ("words", "unneeded"),
+    [
+        (["--version"], "natgauge.inputs"),
+        (["gateways", "--help"], "natgauge.inputs"),
+        (["run", "--help"], "natgauge.spread"),
+        (["worker", "--help"], "natgauge.spread"),
+        (["compare", "--help"], "natgauge.trial.lab_measurer"),
+    ],
+    ids=str,
+)
+def test_a_start_loads_only_what_it_answers_with(words: list[str], unneeded: str) -> None:
+    """A shell starts natgauge at each TAB, too."""
+    script = f"import sys; from natgauge.cli import run; run({words}); print(*sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    loaded = shown.splitlines()[-1].split()
+    assert "natgauge.cli.names" in loaded
+    assert [name for name in loaded if name.startswith(unneeded)] == []
+
+
 def test_every_subcommand_shows_its_help(ran: Ran) -> None:
     names = re.findall(r"^  ([a-z]+)  +[A-Z]", ran(["--help"]).out, re.MULTILINE)
     assert len(names) > 20

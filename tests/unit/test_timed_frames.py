@@ -14,9 +14,9 @@ from natgauge.gateways.recipe import load
 from natgauge.inputs.question import MIXES, RANGES, TrafficOptions
 from natgauge.tester.cable import CableLab
 from natgauge.trial.bench import Bench
-from natgauge.trial.question import ask
+from natgauge.trial.question import ask, reasons_not_timed
 from natgauge.trial.requests import traffic_frame
-from natgauge.trial.rounds import forwarding_of, over_cable, reasons_not_timed
+from natgauge.trial.rounds import forwarding_of, over_cable
 from natgauge.words import Family, Placement
 
 #: Every option of the traffic that shapes a frame, with a value that is not its default.

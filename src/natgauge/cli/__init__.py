@@ -27,7 +27,7 @@ from typing import Any, Final
 import click
 import cloup
 
-from natgauge.cli.parameters import COMPLETING, Commands
+from natgauge.cli.names import COMPLETING, Commands
 from natgauge.cli.say import epilog, say
 from natgauge.errors import EndedBySignal, NatgaugeError, fault, shortened
 from natgauge.interruption import SIGNALS
@@ -45,7 +45,7 @@ SUBCOMMANDS: Final = tuple(name for names in SECTIONS.values() for name in names
 #: Module and function of the others.
 _PLACES: Final = {
     "run": ("campaign", "command"),
-    "completion": ("parameters", "completion_command"),
+    "completion": ("names", "completion_command"),
     **{name: ("several_machines", f"{name}_command") for name in SECTIONS["Several machines"]},
 }
 #: Arguments whose answer needs no folder.

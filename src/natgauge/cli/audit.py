@@ -12,7 +12,8 @@ import cloup
 
 from natgauge.audits.request import AuditOptions, audit_request, conditions, device_inputs, lab_inputs, traffic_inputs
 from natgauge.cli.measure import of_labs
-from natgauge.cli.parameters import GATEWAY, gateway_option, grouped, json_option, option, results_option
+from natgauge.cli.names import GATEWAY
+from natgauge.cli.parameters import gateway_option, grouped, json_option, option, results_option
 from natgauge.cli.say import COLOURS, document, epilog, say, wrapped
 from natgauge.errors import UsageError
 from natgauge.inputs.input import inputs_of

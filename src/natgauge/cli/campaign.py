@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import cloup
 
-from natgauge.cli.parameters import LAB
+from natgauge.cli.names import LAB
 from natgauge.cli.say import say, status_of, wrapped
 from natgauge.cli.several_machines import access_options, warn
 from natgauge.errors import FaultError, NatgaugeError, UsageError
 from natgauge.figure_text import duration
-from natgauge.spread import workers_of
 
 if TYPE_CHECKING:
     from natgauge.campaigns.campaign import RunOrder
@@ -157,6 +156,8 @@ def _done(order: RunOrder) -> str:
 def _elsewhere(on: str | None, certificates: Path | None, *, insecure: bool) -> partial[Any] | None:
     """What finds the workers that measure; None = this process measures."""
     if on is not None:
+        from natgauge.spread import workers_of
+
         return partial(workers_of, on, certificates=certificates, insecure=insecure)
     if insecure or certificates is not None:
         option = "--insecure" if insecure else "--certificates"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import cloup
 
-from natgauge.cli.parameters import GATEWAY, grouped, json_option, option, results_option, verbose_option
+from natgauge.cli.names import GATEWAY
+from natgauge.cli.parameters import grouped, json_option, option, results_option, verbose_option
 from natgauge.cli.say import document, epilog, say, wrapped
 from natgauge.comparisons.request import OF_ALL, CompareOptions
 from natgauge.errors import UsageError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import cloup
 
-from natgauge.cli.parameters import GATEWAY
+from natgauge.cli.names import GATEWAY
 from natgauge.cli.say import json_object, say, say_findings, wrapped
 from natgauge.figure_text import with_noun
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import cloup
 
-from natgauge.cli.parameters import WholeRange
+from natgauge.cli.names import WholeRange
 from natgauge.cli.say import document, epilog, say, wrapped
 
 

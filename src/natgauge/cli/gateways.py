@@ -13,7 +13,7 @@ import click
 import cloup
 
 from natgauge import tables
-from natgauge.cli.parameters import GATEWAY, Commands
+from natgauge.cli.names import GATEWAY, Commands
 from natgauge.cli.say import json_object, say, wrapped
 from natgauge.errors import UsageError
 

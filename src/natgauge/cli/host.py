@@ -9,7 +9,7 @@ from typing import Any
 import click
 import cloup
 
-from natgauge.cli.parameters import Commands
+from natgauge.cli.names import Commands
 from natgauge.cli.say import epilog, json_object, say, say_findings
 from natgauge.errors import HostError
 from natgauge.interruption import leaves

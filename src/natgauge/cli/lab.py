@@ -10,7 +10,8 @@ from typing import Any
 import click
 import cloup
 
-from natgauge.cli.parameters import GATEWAY, LAB, Commands, option
+from natgauge.cli.names import GATEWAY, LAB, Commands
+from natgauge.cli.parameters import option
 from natgauge.cli.say import json_object, say
 from natgauge.inputs.input import inputs_of
 from natgauge.interruption import leaves

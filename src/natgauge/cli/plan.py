@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import cloup
 
-from natgauge.cli.parameters import GATEWAY, METRIC, Commands, WholeRange
+from natgauge.cli.names import GATEWAY, METRIC, Commands, WholeRange
 from natgauge.cli.say import say
 from natgauge.figure_text import given, in_percent, with_noun
 from natgauge.figure_text import number as written

@@ -11,7 +11,7 @@ import click
 import cloup
 
 from natgauge import file_access
-from natgauge.cli.parameters import PUBLISHED
+from natgauge.cli.names import PUBLISHED
 from natgauge.cli.say import json_object, say
 from natgauge.errors import HostError, UsageError, unwritable
 

@@ -12,7 +12,8 @@ import click
 import cloup
 
 from natgauge import file_access
-from natgauge.cli.parameters import AGAINST, PUBLISHED, SHARE
+from natgauge.cli.names import AGAINST, PUBLISHED
+from natgauge.cli.parameters import SHARE
 from natgauge.cli.say import COLOURS, document, say, say_copies, wrapped
 from natgauge.errors import UsageError
 from natgauge.tables import columns

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import click
 import cloup
 
-from natgauge import spread
 from natgauge.cli.parameters import CORES
 from natgauge.cli.say import say
 from natgauge.host.machine import check_cpus, usable_cpus
@@ -56,6 +55,8 @@ def certificates_command(folder: Path) -> None:
 
     Copy the folder to each of these machines. Whoever has one of its keys can run programs as root on all workers.
     """
+    from natgauge import spread
+
     spread.need_dask()
     from natgauge.spread import access
 
@@ -81,6 +82,8 @@ def scheduler_command(address: str, certificates: Path | None, *, insecure: bool
     It needs no privilege, measures nothing, and ends by Ctrl-C. Only the holders of certificates can connect: see
     `natgauge certificates`.
     """
+    from natgauge import spread
+
     where = spread.scheduler_at(address)
     spread.need_dask()
 
@@ -115,6 +118,7 @@ def worker_command(
     `natgauge run` can run any program on this machine as root. So each proves by a certificate that it is one of them
     (see `natgauge certificates`), and the worker listens only at the address from which it reaches the scheduler.
     """
+    from natgauge import spread
     from natgauge.setup.setup import check_host
 
     where = spread.scheduler_at(scheduler)

@@ -10,7 +10,8 @@ import click
 import cloup
 
 from natgauge import file_access
-from natgauge.cli.parameters import ValueType, WholeRange
+from natgauge.cli.names import WholeRange
+from natgauge.cli.parameters import ValueType
 from natgauge.cli.say import document, epilog, say, say_copies
 from natgauge.errors import UsageError
 from natgauge.inputs.input import Number

@@ -20,8 +20,7 @@ from natgauge.labs.contract import Kind
 from natgauge.paired.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
 from natgauge.records.comparison import commit_of
 from natgauge.setup.cell import inputs_of_part, place_inputs
-from natgauge.trial.question import ask, command
-from natgauge.trial.rounds import reasons_not_timed
+from natgauge.trial.question import ask, command, reasons_not_timed
 from natgauge.words import QUANTITIES, Placement, Quantity, listed
 
 #: Parts of a cell whose inputs may follow a gateway's name or be given for all gateways.

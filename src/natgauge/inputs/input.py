@@ -180,6 +180,10 @@ class Text(InputType):
         raise UsageError(of_value(name, f"{shown(value)} is not a text"))
 
 
+#: Of an input for `chosen` that is "A" or "A-B": of its addresses or ports only their number moves figures.
+ABOUT_RANGE: Final[Mapping[str, Any]] = {"type": Text("A-B"), "moves_figures": False}
+
+
 @dataclass(frozen=True)
 class FileText(Text):
     """The path of a file or folder; with `or_name` a word may be a name instead, and a path has a "/" or a suffix."""

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from natgauge.inputs.input import Text, Unrounded, chosen, in_range
+from natgauge.inputs.input import ABOUT_RANGE, Text, Unrounded, chosen, in_range
 from natgauge.words import MOST_OUTSIDE_ADDRESSES, Order, Side, Transport
 
 DEFAULT_LAB: Final = "netns"
@@ -17,8 +17,6 @@ DEFAULT_LAB: Final = "netns"
 RANGES: Final = ("source_addresses", "source_ports", "destination_addresses", "destination_ports")
 #: Options with mixes of frame sizes.
 MIXES: Final = ("frame_sizes", "down_frame_sizes")
-#: "A" or "A-B". Of ranges only the number of values moves figures: labs have addresses of their own.
-_RANGE: Final[Mapping[str, Any]] = {"type": Text("A-B"), "moves_figures": False}
 _SIZES: Final = Text("SIZE:WEIGHT,...")
 _VLAN: Final = Unrounded("VLAN")
 
@@ -65,15 +63,17 @@ class TrafficOptions:
         label="preset of addresses",
         moves_figures=False,
     )
-    source_addresses: str | None = chosen(None, "Addresses of the Initiator", label="source address range", **_RANGE)
+    source_addresses: str | None = chosen(
+        None, "Addresses of the Initiator", label="source address range", **ABOUT_RANGE
+    )
     source_ports: str | None = chosen(
-        None, "Ports of the Initiator", default="1024-65535", label="source port range", **_RANGE
+        None, "Ports of the Initiator", default="1024-65535", label="source port range", **ABOUT_RANGE
     )
     destination_addresses: str | None = chosen(
-        None, "Addresses of the Responder", label="destination address range", **_RANGE
+        None, "Addresses of the Responder", label="destination address range", **ABOUT_RANGE
     )
     destination_ports: str | None = chosen(
-        None, "Ports of the Responder", default="as few as needed", label="destination port range", **_RANGE
+        None, "Ports of the Responder", default="as few as needed", label="destination port range", **ABOUT_RANGE
     )
     frame_size: int | None = chosen(
         None,

@@ -43,7 +43,7 @@ from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe
 from natgauge.reports import labels, main_figure
-from natgauge.reports.grouping import grouped
+from natgauge.reports.labels import grouped
 from natgauge.reports.main_figure import OF_BOUNDS, bottleneck, stated_bounds, stated_number
 from natgauge.reports.rows import UNIT_IN_ALL, Bounded, Ranged, kept, opened_by_draws, unit_of, unit_of_frames
 from natgauge.statistics.summary import CONFIDENCE, FigureSummary

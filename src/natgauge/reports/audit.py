@@ -13,7 +13,7 @@ from natgauge.analysis.run_changes import differing, unlike
 from natgauge.figure_text import with_noun
 from natgauge.records.audit import LEVELS, AuditedRequirement, AuditRecord, AuditVerdict, BehaviourClasses
 from natgauge.reports.answers import Sentence
-from natgauge.reports.grouping import grouped
+from natgauge.reports.labels import grouped
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
 from natgauge.words import listed

@@ -43,7 +43,7 @@ from natgauge.reports import markup
 from natgauge.reports.answers import WAYS, Sentence
 from natgauge.reports.csv_table import written
 from natgauge.reports.graded_doubts import graded, in_paper
-from natgauge.reports.grouping import grouped
+from natgauge.reports.labels import grouped
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
 from natgauge.words import MOST_NAMES, Quantity, enumerated, listed
@@ -81,12 +81,13 @@ def text(record: ComparisonRecord, *, brief: bool = False, width: int | None = N
 def sentences(record: ComparisonRecord, *, of_limit: bool = True) -> list[Sentence]:
     """Return the answers: costs in order and in none, the one to `--fail-above`, and a control that seems to differ."""
     ordered = _ordered(record)
-    groups: dict[tuple[str, str, bool, bool], list[RatioEstimate]] = {}
     # Where a doubt could change a cost, each gateway has a certainty of its own.
     doubted = {quantity for quantity, own in ordered.items() if grave_doubts(record, own)}
-    for estimate in (one for one in record.estimates if one.quantity not in ordered.keys() - doubted):
-        kind = estimate.quantity, estimate.verdict, estimate.is_bounded, _is_within(estimate)
-        groups.setdefault(kind, []).append(estimate)
+    groups = grouped(
+        ((one.quantity, one.verdict, one.is_bounded, _is_within(one)), one)
+        for one in record.estimates
+        if one.quantity not in ordered.keys() - doubted
+    )
     found = [_compared(record, group) for group in groups.values()]
     if of_limit and (limit := _limit(record)) is not None:
         found.insert(0, limit)

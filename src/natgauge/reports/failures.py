@@ -48,7 +48,7 @@ from natgauge.reports import comparison
 from natgauge.reports.answers import answers
 from natgauge.reports.collected import StoredResults, Unmeasured
 from natgauge.reports.graded_doubts import graded
-from natgauge.reports.grouping import grouped
+from natgauge.reports.labels import grouped
 from natgauge.tables import aligned
 from natgauge.words import SENDING, Verdict, enumerated, few, listed
 

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 from natgauge.figure_text import in_percent
 from natgauge.notes import GRADES, Grade, Note, known, words_of
-from natgauge.reports.grouping import grouped
+from natgauge.reports.labels import grouped
 
 NameT = TypeVar("NameT")
 

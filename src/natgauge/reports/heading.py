@@ -20,7 +20,7 @@ from natgauge.records.store import date_of, moment_of
 from natgauge.reports import audit, main_figure, markup
 from natgauge.reports.collected import StoredAudit, StoredComparison, StoredResults
 from natgauge.reports.failures import MeasurementFailure
-from natgauge.reports.grouping import grouped
+from natgauge.reports.labels import grouped
 from natgauge.reports.markup import plain
 from natgauge.reports.rows import open_at_once, unit_of
 from natgauge.words import listed

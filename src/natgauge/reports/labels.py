@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short labels that distinguish results of one metric, and the names of results.
+"""Short labels that distinguish results of one metric, the names of results, and groups by them.
 
 A label is made of the parameters in which results differ, as their records have them. Results that differ in none are
 numbered as runs.
@@ -8,8 +8,8 @@ numbered as runs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
 
 from pydantic import JsonValue
 
@@ -18,7 +18,9 @@ from natgauge.analysis.unit_frames import MIXES, mix_text, own_size
 from natgauge.figure_text import given, with_noun
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES, describe, is_fact, separated
-from natgauge.reports.grouping import grouped
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 #: Words for a value of these parameters, in the order of the label; other values follow the parameter's label.
 _WORDS: Final[Mapping[str, str]] = {
@@ -147,3 +149,11 @@ def _without_followers(names: Collection[str], results: Sequence[Result]) -> lis
         if len(finer) > len(steps) or not any(name in varied_with(before) for before in kept):
             kept.append(name)
     return kept
+
+
+def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
+    """Return the values of each key; keys and values are in the order in which they come."""
+    groups: dict[_Key, list[_Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups

@@ -29,9 +29,8 @@ from natgauge.records.parameters import describe, is_fact
 from natgauge.reports import main_figure
 from natgauge.reports.failures import BrokenMeasurement
 from natgauge.reports.graded_doubts import graded, of_columns
-from natgauge.reports.grouping import grouped
 from natgauge.reports.heading import SAID_ROWS, unit_of_caption
-from natgauge.reports.labels import differing_within, in_words, names_of, text_of
+from natgauge.reports.labels import differing_within, grouped, in_words, names_of, text_of
 from natgauge.reports.main_figure import in_cell
 from natgauge.reports.rows import IN_UNIT, Cell, ResultRow, row_of, rows, unit_of, unit_of_all
 from natgauge.reports.sheet import OF_VALUES, Sheet, SheetRow, notes, of_runs, printed

@@ -83,8 +83,14 @@ def percentile(values: Sequence[float], percent: float) -> float:
     if not values or not 0 < percent <= 100:
         raise ValueError(f"percentile {percent} of {len(values)} values: want 0 < percent <= 100 and values")
     # Exact: 0.07 * 100 is 7.000000000000001 in floating point, and its ceiling would be one rank too high.
-    rank = math.ceil(Fraction(str(percent)) * len(values) / 100)
+    rank = math.ceil(_as_written(percent) * len(values) / 100)
     return sorted(values)[rank - 1]
+
+
+@lru_cache
+def _as_written(number: float) -> Fraction:
+    """Few percentages are asked for, but of every figure of every result."""
+    return Fraction(str(number))
 
 
 def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> ConfidenceInterval | None:

@@ -33,7 +33,7 @@ from natgauge.records.store import (
     result_name,
 )
 from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
-from natgauge.reports.grouping import grouped
+from natgauge.reports.labels import grouped
 from natgauge.stored import comparison_consistency, consistency
 
 _Outcome = Stored | StoredComparison | StoredAudit

@@ -60,8 +60,9 @@ from natgauge.trial.planned import (
     refuse_unused,
     refuse_wrong_grace,
 )
+from natgauge.trial.question import reasons_not_timed
 from natgauge.trial.requests import TrialConstants, refuse_stateless
-from natgauge.trial.rounds import NO_SEARCH, CostRounds, TimedFrames, forwarding_of, reasons_not_timed
+from natgauge.trial.rounds import NO_SEARCH, CostRounds, TimedFrames, forwarding_of
 from natgauge.trial.server import FarSide, refuse_server, refuse_unanswered, settings_of_kind
 from natgauge.words import TESTER, Family, Query, Side, listed
 

@@ -23,6 +23,7 @@ from natgauge.inputs.question import RANGES, USUAL_FRAMES, DeviceOptions, Questi
 from natgauge.labs import kinds
 from natgauge.setup.cell import CELL_PARTS, cell_of, inputs_of_lab, inputs_of_part
 from natgauge.setup.traffic import chosen_sets, needs
+from natgauge.words import Placement
 
 _BEGINNING: Final = ("natgauge", "measure")
 _GATEWAY: Final = "--gateway"
@@ -183,3 +184,25 @@ def _inputs(metric: str) -> Iterator[Input]:
     for lab in kinds.kinds():
         yield from inputs_of_lab(lab)
     yield from procedures.get(metric).own_inputs()
+
+
+def reasons_not_timed(
+    name: str, placement: Placement, sender_cpus: Sequence[int] = (), *, own_processes: bool
+) -> list[str]:
+    """Return the reasons why the frames of a device cannot be timed; empty = they can, or no cores are chosen yet."""
+    reasons = []
+    if own_processes:
+        # In every placement: no remedy for another reason helps.
+        reasons.append(
+            "works in processes of its own, not in the sender's context, so its frames cannot be timed; its rate can "
+            "be measured: connection-rate, throughput"
+        )
+    if placement != "shared":
+        remedy = "; use --placement shared" if placement == "isolated" and not own_processes else ""
+        reasons.append(
+            f"placement {placement}: the device does not work in the sender's context there, so its frames cannot be "
+            f"timed{remedy}"
+        )
+    if len(sender_cpus) > 1:
+        reasons.append(f"cores {','.join(map(str, sender_cpus))}: costs are those of one core; name one")
+    return [f"{name}: {reason}" for reason in reasons]

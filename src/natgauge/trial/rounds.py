@@ -43,7 +43,7 @@ from natgauge.tester.own_rates import HighestRates
 from natgauge.trial.lab_measurer import LabMeasurer, Recorder
 from natgauge.trials import TrialPlan
 from natgauge.verdicts import LOG_DROPS
-from natgauge.words import QUANTITIES, Family, Placement
+from natgauge.words import QUANTITIES, Family
 
 #: Requests have a rate, which slices do not keep.
 RATE: Final = 1e6
@@ -198,36 +198,11 @@ def over_cable(frames: TimedFrames, lab: CableLab, cpu: int, connections: int | 
     return Contestant(name="cable", trial=trial)
 
 
-def reasons_not_timed(
-    name: str, placement: Placement, sender_cpus: Sequence[int] = (), *, own_processes: bool
-) -> list[str]:
-    """Return the reasons why the frames of a device cannot be timed; empty = they can, or no cores are chosen yet."""
-    reasons = []
-    if own_processes:
-        # In every placement: no remedy for another reason helps.
-        reasons.append(
-            "works in processes of its own, not in the sender's context, so its frames cannot be timed; its rate can "
-            "be measured: connection-rate, throughput"
-        )
-    if placement != "shared":
-        remedy = "; use --placement shared" if placement == "isolated" and not own_processes else ""
-        reasons.append(
-            f"placement {placement}: the device does not work in the sender's context there, so its frames cannot be "
-            f"timed{remedy}"
-        )
-    if len(sender_cpus) > 1:
-        reasons.append(f"cores {','.join(map(str, sender_cpus))}: costs are those of one core; name one")
-    return [f"{name}: {reason}" for reason in reasons]
-
-
 @dataclass(slots=True)
 class CostRounds:
     """Rounds of a device, plain forwarding and cables; the references have labs of their own on the device's core.
 
-    Attributes:
-        cpu: the core of the device.
-        start_forwarding: starts plain forwarding for these frames, in a lab of this name.
-        made: ends the references.
+    `start_forwarding` takes the name of such a lab. What ends the references is put on `made`.
     """
 
     frames: Sequence[TimedFrames]

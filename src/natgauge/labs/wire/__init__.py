@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from natgauge.inputs.input import Text, chosen, wrong
+from natgauge.inputs.input import ABOUT_RANGE, Text, chosen, wrong
 from natgauge.labs.common.addresses import parse_range
 from natgauge.labs.common.port_options import PortOptions
 from natgauge.labs.contract import Addresses, ExternalDevice, FreshTrials, Kind, LabNeeds, Port
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 #: A device that forgets nothing for longer is emptied by a command.
 _LONGEST_TIMEOUT: Final = 86_400
 _MAC: Final = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
-#: Options that name the device on a link, a range of addresses, or a command on this host.
+#: Options that name the device on a link, or a command on this host.
 _GATEWAY: Final[Mapping[str, Any]] = {"type": Text("MAC|IP"), "moves_figures": False}
-_RANGE: Final[Mapping[str, Any]] = {"type": Text("A-B"), "moves_figures": False}
 _COMMAND: Final[Mapping[str, Any]] = {"type": Text("CMD"), "moves_figures": False}
 
 
@@ -34,15 +33,15 @@ class WireOptions(PortOptions):
 
     initiator_gateway: str | None = chosen(None, "Address of the device on the Initiator's link", **_GATEWAY)
     responder_gateway: str | None = chosen(None, "Address of the device on the Responder's link", **_GATEWAY)
-    pool: str | None = chosen(None, "Outside addresses of the device", **_RANGE)
+    pool: str | None = chosen(None, "Outside addresses of the device", **ABOUT_RANGE)
     mapped_addresses: str | None = chosen(
-        None, "Addresses to which a stateless translator maps the source addresses, in the same order", **_RANGE
+        None, "Addresses to which a stateless translator maps the source addresses, in the same order", **ABOUT_RANGE
     )
     initiator_background: str | None = chosen(
-        None, "IPv6 addresses of the tester for --foreground-share, on the Initiator's side", **_RANGE
+        None, "IPv6 addresses of the tester for --foreground-share, on the Initiator's side", **ABOUT_RANGE
     )
     responder_background: str | None = chosen(
-        None, "IPv6 addresses of the tester for --foreground-share, on the Responder's side", **_RANGE
+        None, "IPv6 addresses of the tester for --foreground-share, on the Responder's side", **ABOUT_RANGE
     )
     device_timeout: int | None = chosen(
         None,

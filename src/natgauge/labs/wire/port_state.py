@@ -32,6 +32,7 @@ from pyroute2.netlink import genlmsg
 from pyroute2.netlink.exceptions import NetlinkError
 
 from natgauge.errors import HostError, NatgaugeError, UsageError
+from natgauge.ethernet import FRAME_OVERHEAD
 from natgauge.finding import Finding
 from natgauge.host import network_ports
 from natgauge.host.machine import online_cpus
@@ -236,8 +237,6 @@ def _text(field: bytes) -> str:
     return field.partition(b"\0")[0].decode(errors="replace").strip()
 
 
-#: Octets of a frame besides its IP packet: Ethernet header and FCS.
-_BESIDE_PACKET: Final = 18
 #: Longest time of a link that negotiates its speed: after it is set up, and with some drivers (igb, vmxnet3) whenever a
 #: program was attached or detached.
 LINK_SECONDS: Final = 5.0
@@ -503,7 +502,7 @@ def _of_driver(port: PortState) -> Iterator[Finding]:
 
 
 def _of_sizes(port: PortState, frame_sizes: Sequence[int]) -> Iterator[Finding]:
-    needed, most = max(frame_sizes, default=0) - _BESIDE_PACKET, port.driver and port.driver.most_mtu
+    needed, most = max(frame_sizes, default=0) - FRAME_OVERHEAD, port.driver and port.driver.most_mtu
     if most and port.mtu > most:
         what = f"its MTU is {port.mtu}, and its driver runs XDP programs up to {most} only"
         yield Finding("MTU", "obstacle", what, shell(["ip", "link", "set", port.name, "mtu", min(most, 1500)]))

@@ -27,7 +27,6 @@ from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimat
 from natgauge.records.measurement import Result
 from natgauge.reports import graded_doubts, labels, main_figure
 from natgauge.reports.comparison import change, conditions_of, interval
-from natgauge.reports.grouping import grouped
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import (
     OWN_PART,
@@ -40,6 +39,7 @@ from natgauge.reports.html.charts import (
     without_forwarding,
 )
 from natgauge.reports.html.evidence import PERCENTILES, Timed
+from natgauge.reports.labels import grouped
 from natgauge.reports.main_figure import in_short, missing, with_bounds
 from natgauge.reports.rows import CACHES, filling, unit_of, unit_of_all
 from natgauge.words import listed, origin

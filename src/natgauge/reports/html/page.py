@@ -37,11 +37,11 @@ from natgauge.reports import answers, audit, comparison, graded_doubts, labels, 
 from natgauge.reports.answers import Sentence
 from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
 from natgauge.reports.failures import CommandAgain, failures_of, lacks_of, shell_options, without_result_yet
-from natgauge.reports.grouping import grouped
 from natgauge.reports.heading import NO_WORDS, Heading, OwnWords, heading
 from natgauge.reports.html import charts, evidence, figures
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import FigureGroup, Looks
+from natgauge.reports.labels import grouped
 from natgauge.reports.main_figure import in_summary
 from natgauge.reports.optional_deps import need
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes

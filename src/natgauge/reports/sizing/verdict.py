@@ -30,7 +30,7 @@ from natgauge.plain_text import capital
 from natgauge.records.measurement import FUNCTIONAL, Result
 from natgauge.reports import main_figure
 from natgauge.reports.graded_doubts import explained, graded
-from natgauge.reports.grouping import grouped
+from natgauge.reports.labels import grouped
 from natgauge.reports.rows import own_share
 from natgauge.reports.sizing.words import (
     AS_MANY,

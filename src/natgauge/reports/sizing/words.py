@@ -32,7 +32,7 @@ from natgauge.metrics import metrics
 from natgauge.metrics.metric import Resource
 from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
-from natgauge.reports.grouping import grouped
+from natgauge.reports.labels import grouped
 from natgauge.words import MAXIMUM_CONNECTIONS, enumerated
 
 #: Limits as subjects of sentences.
