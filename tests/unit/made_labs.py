@@ -20,6 +20,7 @@ from natgauge.labs.common import locks, namespaces, processes, register
 from natgauge.labs.common import register as registers
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.register import Register
+from natgauge.labs.netns import lab as netns_lab
 from natgauge.labs.wire.lab import port_lock
 
 #: What a lab did: it wrote down that it makes a namespace of this name, or this folder, or it set a setting.
@@ -189,6 +190,8 @@ def machine_in(folder: Path) -> Iterator[Machine]:
         patch.setattr(cleaning, "PROGRAMS", made.programs)
         patch.setattr(locks, "RUN", made.run)
         patch.setattr(registers, "GLOBAL_ROOTS", (f"{made.root}/",))
+        # Another lab of this computer may have raised the real ones meanwhile, and this one would share them.
+        patch.setattr(netns_lab, "neighbour_limits", lambda *_: ())
         patch.setattr(namespaces, "_RUN", made.netns)
         patch.setattr(namespaces, "all_processes", lambda: tuple(made.processes))
         patch.setattr(namespaces, "end_processes", end_processes)
