@@ -41,7 +41,7 @@ def hosts(lab: str, inside: Sequence[str], outside: Sequence[str], gateway: str)
         ip("-n", near, "route", "add", "default", "via", gateway)
         yield near, far
     finally:
-        ip("netns", "delete", far)
+        namespaces.delete([far])
 
 
 def capturing(netns: str, interface: str, file: Path, wanted: str) -> subprocess.Popen[bytes]:

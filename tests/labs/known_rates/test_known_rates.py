@@ -34,8 +34,8 @@ SOON: Mapping[str, Any] = {"level": "50%", "expected": EXPECTED}
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("connections", SECONDS)
-@pytest.mark.parametrize("other", OTHERS)
+# What a queue holds counts less and less with more connections; of a gateway that drops, more change nothing.
+@pytest.mark.parametrize(("other", "connections"), [("drops", 20_000), ("queues", 20_000), ("queues", 200_000)])
 def test_a_known_ratio_is_found(other: str, connections: int) -> None:
     found = compared(other, connections, most_seconds=SECONDS[connections], **SOON)
     sys.stdout.write(f"\n{other}, N = {connections:,}: {found.word}: {found.low} to {found.high}: {found.text}\n")
