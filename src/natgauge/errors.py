@@ -29,8 +29,10 @@ _SHOWN: Final = 60
 
 
 def shortened(message: str) -> str:
-    """Return the message with overlong values cut; each cut value has its length behind it."""
-    return _VALUE.sub(lambda match: f"{match[0][:_SHOWN]}... ({len(match[0])} characters)", message)
+    """Return the message with overlong values cut, each with its length behind it; of a long rest, both ends."""
+    text = _VALUE.sub(lambda match: f"{match[0][:_SHOWN]}... ({len(match[0])} characters)", message)
+    ends = text[: 8 * LONGEST_VALUE], text[-LONGEST_VALUE:]
+    return text if len(text) <= 10 * LONGEST_VALUE else f" ... ({len(text):,} characters) ... ".join(ends)
 
 
 def shown(value: object) -> str:
@@ -69,7 +71,7 @@ class NatgaugeError(Exception):
 
     def __init__(self, message: str, *, at: str = "") -> None:
         # Messages repeat words of users, files and programs, which may have line breaks or what a terminal obeys.
-        super().__init__(one_line(shortened(message)))
+        super().__init__(shortened(one_line(message)))
         self.at = at
 
 
@@ -153,8 +155,6 @@ _REMEDIES: Final = {
     errno.ENOSPC: "make room, then try again",
     errno.EDQUOT: "make room, then try again",
 }
-#: Characters of an unexpected exception's own words that are repeated in the line.
-_MOST_WORDS: Final = 200
 
 
 def unwritable(path: Path, error: OSError, *, what: str, remedy: str) -> NatgaugeError:
@@ -208,7 +208,7 @@ def can_start_threads(count: int) -> bool:
 
 def in_a_line(error: Exception | str) -> str:
     """The first words of what was said, without its line breaks."""
-    return " ".join(str(error).split())[:_MOST_WORDS]
+    return " ".join(str(error).split())[:LONGEST_VALUE]
 
 
 #: Errors of paths that can be none, and of file systems that fail.

@@ -22,7 +22,7 @@ from tests.unit.pages import unmarked
 
 from natgauge import Result
 from natgauge.cli import run
-from natgauge.errors import UsageError
+from natgauge.errors import LONGEST_VALUE, UsageError
 
 HOSTILE = "nft\x1b]0;PWNED\x07\u202e\x9b2J"
 SHOWN = "nft\\x1b]0;PWNED\\x07\\u202e\\x9b2J"
@@ -230,3 +230,12 @@ def test_a_message_cuts_an_overlong_value_and_leaves_a_command_to_be_copied_whol
     said = str(UsageError(f'x: "{"y " * 300}" is unknown; see "{long}"'))
     assert f'see "{long}"' in said
     assert "(602 characters)" in said
+
+
+def test_a_message_of_many_words_keeps_its_beginning_and_what_to_do() -> None:
+    said = str(UsageError(f"plan.toml: {'key ' * 5000}: unknown key; there are points"))
+    assert len(said) < 10 * LONGEST_VALUE
+    assert said.startswith("plan.toml: key ")
+    assert "(20,042 characters)" in said
+    assert said.endswith("unknown key; there are points")
+    assert str(UsageError(said)) == said

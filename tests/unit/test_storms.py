@@ -116,7 +116,7 @@ def test_a_refusal_is_a_usage_error_of_some_words() -> None:
 
     assert refused(lambda: None) == "read"
     assert refused(raises(UsageError("plan: x: is wrong"))) == "refused"
-    for error in (HostError("no room"), UsageError(""), UsageError("x " * 3000)):
+    for error in (HostError("no room"), UsageError(" ")):
         with pytest.raises(AssertionError):
             refused(raises(error))
     with pytest.raises(KeyError):

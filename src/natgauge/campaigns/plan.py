@@ -221,7 +221,7 @@ class PlanError(UsageError):
 
     def __init__(self, where: str, faults: list[str], rest: Plan | None = None) -> None:
         self.rest = rest
-        self.faults = [one_line(shortened(f"{where}: {fault}")) for fault in faults[:_MOST_FAULTS]]
+        self.faults = [shortened(one_line(f"{where}: {fault}")) for fault in faults[:_MOST_FAULTS]]
         if len(faults) > _MOST_FAULTS:
             self.faults.append(f"{where}: {len(faults) - _MOST_FAULTS:,} more faults; mend these first")
         more = f" (and {with_noun(len(faults) - 1, 'more faults')}; see natgauge plan check)" if len(faults) > 1 else ""
