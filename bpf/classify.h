@@ -72,6 +72,9 @@ static __always_inline bool mark_confirms(const struct received_frame *frame, co
 /* Whether the mark is one that this trial sent. Sets t to the connection's four tuple where marks depend on it. */
 static __always_inline bool has_mark(const struct received_frame *frame, struct tuple *t)
 {
+	/* It has no four tuple here. The verifier takes it for a frame that has one where the tag is read again. */
+	if (is_background(&frame->tag))
+		*t = (struct tuple){};
 	if (!plan.marks_tuples || is_background(&frame->tag))
 		return frame->tag.mark == plan.mark;
 	if (frame->tag.connection >= plan.connections)
@@ -127,12 +130,12 @@ static __always_inline enum translation inside_check(const struct received_frame
 static __always_inline enum translation background_check(const struct received_frame *frame, const int side)
 {
 	struct flow sent = {};
-	bool right;
 
 	background_flow(&sent, !side, frame->tag.connection);
-	right = same_address(frame->source, sent.source) && same_address(frame->destination, sent.destination) &&
-		frame->source_port == sent.source_port && frame->destination_port == sent.destination_port;
-	return right ? RIGHT : MISTRANSLATED;
+	if (same_address(frame->source, sent.source) && same_address(frame->destination, sent.destination) &&
+	    frame->source_port == sent.source_port && frame->destination_port == sent.destination_port)
+		return RIGHT;
+	return MISTRANSLATED;
 }
 
 static __always_inline void learn_source(struct receiver *r, const struct received_frame *frame, __u32 stream)

@@ -5,7 +5,9 @@ use std::mem::MaybeUninit;
 
 use natgauge_engine::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER};
 
+use crate::customer_edge::{edges, OF_THE_STANDARD};
 use crate::harness::{flow, request, Loaded, DROP, NAT64, REDIRECT};
+use crate::tunnel::RELAY;
 
 pub const BACKGROUND: &str = r#"{"n":10,"m":9,
     "initiator_addresses":{"first":"2001:2:0:b1::2","last":"2001:2:0:b1::5"},
@@ -92,4 +94,35 @@ fn neighbours_of_the_background_are_answered() {
     frame.extend([&asker[..], &host, &icmp].concat());
     let (verdict, _, after) = loaded.receive(RESPONDER, &frame);
     assert_eq!((verdict, after.neighbour_replies[RESPONDER]), (REDIRECT, 1));
+}
+
+/// The kernel refused the receivers of most of these once: it takes a frame for one of the background and for none.
+#[test]
+fn frames_arrive_beside_those_of_customer_edges_whether_emulated_or_under_test() {
+    const STATELESS: &[(&str, &str)] = &[("/stateless", "true"), ("/phase1", "null")];
+    const LONG: &[(&str, &str)] = &[("/frame", r#"{"size":104,"side":"initiator"}"#)];
+    let source = |found| [("/translation", found)];
+    let (unchanged, translated) = (source(r#"{"source":"unchanged"}"#), source(r#"{"source":"translated"}"#));
+    let [translating, tunnelling] = [None, Some(RELAY)].map(|relay| edges(OF_THE_STANDARD, 100, relay));
+    let ports = format!(r#"{{"first":1,"last":{}}}"#, OF_THE_STANDARD.3);
+    let [emulated, tunnelled] = [&translating, &tunnelling]
+        .map(|own| [("/initiator/customer_edges", &own[..]), ("/initiator/source_ports", &ports[..])]);
+    let outside = [("/initiator/destination_addresses", r#"{"first":"198.19.0.2","last":"198.19.0.2"}"#)];
+    let hosts = r#"{"first":"10.0.0.2","last":"10.0.0.101"}"#;
+    let under_test = [("/responder/customer_edges", &translating[..]), ("/initiator/source_addresses", hosts)];
+    let forms: [&[&[(&str, &str)]]; 4] = [
+        &[NAT64, &emulated, &unchanged, STATELESS],
+        &[NAT64, &tunnelled, &outside, &unchanged, STATELESS, LONG],
+        &[NAT64, &tunnelled, &outside, &translated, LONG],
+        &[&under_test, &translated],
+    ];
+    for changes in forms {
+        let mut place = MaybeUninit::uninit();
+        let loaded =
+            Loaded::new(&mut place, request(&[&changes.concat()[..], &[("/background", BACKGROUND)]].concat()));
+        let sent = loaded.generate(&[flow(PHASE2_INITIATOR, 10)]);
+        let (_, _, after) = loaded.receive(RESPONDER, &sent[9]);
+        let tally = &after.tally[PHASE2_INITIATOR];
+        assert_eq!((tally.received, tally.background), (1, 1), "{changes:?}");
+    }
 }
