@@ -11,7 +11,7 @@ from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_counts, change_trial
 from tests.unit.golden import Golden
 from tests.unit.made_settings import alone
-from tests.unit.simulated import Gateway, reading
+from tests.unit.simulated import Gateway, in_slices, reading
 from tests.unit.simulated_kinds import Logging, Policed
 
 from natgauge import Result
@@ -75,6 +75,23 @@ def test_what_the_buffer_of_a_log_adds_is_told_with_what_lasts(burst: int) -> No
     assert note.value == pytest.approx(truth / 20_000 - 1, rel=0.15)
     assert note.text.startswith("the buffer of the device's log holds about ")
     assert gateway.plans[-1].connections == 2_500
+
+
+@pytest.mark.parametrize("burst", [50, 200])
+@pytest.mark.parametrize("lasting", [100.0, 1000.0])
+def test_a_rate_far_below_all_that_were_tried_is_no_share_that_every_rate_loses(burst: int, lasting: float) -> None:
+    """From 248,000/s on, a log of 1,000 records/s lacked the same 98.6 % of 5,000 connections: its rate was 0."""
+    # The search begins where slices foretell the rate of the device without its log.
+    device: dict[str, Any] = {
+        "establishes": 300_000.0,
+        "placement": "shared",
+        "abilities": in_slices().abilities,
+        "ceiling": 2e6,
+    }
+    gateway = Logging(lasting=lasting, burst=burst, **device)
+    result = alone("connection-rate", gateway, connections=5_000, error="2%")
+    assert result.summary.median == pytest.approx(lasting * 5_000 / (5_000 - burst), rel=0.03)
+    assert result.limited_by == "log"
 
 
 def test_frames_that_a_device_lost_say_nothing_of_the_buffer_of_its_log() -> None:

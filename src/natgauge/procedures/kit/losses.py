@@ -32,6 +32,9 @@ rate without loss is R = r N / (N - B), which falls with N, and a trial at X los
 b = B/N. An overloaded device without a bucket loses 1 - R/X. A device that only hesitates now and then forwards more
 under overload, too; a quarter of the connections at a rate above R shows the difference: a bucket holds them.
 
+Of far more connections than a bucket holds, far faster than its lasting rate, all but B are lost at any rate, as in a
+permanent loss. So this is said only where one of the trials lasted long enough for connections beyond B.
+
 The search knows R within its error only. Two trials at rates X < Y that are far apart know better: r is the difference
 of their losses over N (1/X - 1/Y).
 """
@@ -73,6 +76,8 @@ SPAN: Final = 8.0
 #: Rates that are to lie so far apart may lie a little closer, as quotients are not exact.
 BELOW: Final = 0.99
 LEAST_TRIALS: Final = 4
+#: The slowest trial that opens connections lasts so long, seconds: a bucket with a low lasting rate shows that rate.
+LEAST_SECONDS: Final = 1.0
 #: Least number of bad frames in all: fewer may have had other reasons.
 LEAST_BAD: Final = 10
 #: Least number of frames that came through in each failed trial: that they are as large a share at every rate is what
@@ -123,6 +128,7 @@ class _Seen:
     frames: int
     failed: bool
     phase1: bool
+    opens_only: bool
     bad: Mapping[str, int]
     cause: Cause | None = None
     late_delays: LateDelays | None = None
@@ -168,6 +174,7 @@ class PermanentLoss:
     highest: float
     passed: bool
     phase1: bool
+    opens_only: bool = False
     kept: int = 0
     frames: int = 0
     reason: Reason = Reason.UNKNOWN
@@ -183,6 +190,11 @@ class PermanentLoss:
         """Its one cause, as all who tell it derive it; None = no trial has one."""
         is_number = self.reason is Reason.NUMBER
         return of_share(self.causes, kept=self.kept, is_number=is_number) if self.causes or is_number else None
+
+    @property
+    def slow_enough(self) -> float:
+        """The highest rate of a trial that shows the lasting rate of a bucket; infinite of other trials."""
+        return self.frames / LEAST_SECONDS if self.opens_only and self.kind in _OVERLOADED else math.inf
 
     @property
     def figures(self) -> dict[str, float]:
@@ -317,7 +329,10 @@ class Faults:
 
     def proven(self) -> PermanentLoss | None:
         """The share that no rate cures, where the trials prove it."""
-        return self._late(LEAST_LATE_TRIALS, SPAN * BELOW) or self._alike(LEAST_TRIALS, SPAN, LEAST_BAD)
+        if (late := self._late(LEAST_LATE_TRIALS, SPAN * BELOW)) is not None:
+            return late
+        alike = self._alike(LEAST_TRIALS, SPAN, LEAST_BAD)
+        return None if alike is None or BELOW * alike.lowest > alike.slow_enough else alike
 
     def _late(self, trials: int, span: float) -> PermanentLoss | None:
         """A delay beyond the time limit, of the failed trials from which no frame came back in time."""
@@ -353,7 +368,8 @@ def _seen(rate: float, outcome: Trial) -> _Seen:
     bad = {kind: _bad_of(kind, outcome, streams) for kind in _KINDS} if frames_tell else {}
     late = merged(counts.late_delays(outcome.plan.frame_timeout_seconds) for counts in streams if counts.late)
     frames = sum(counts.due_frames for counts in streams)
-    return _Seen(rate, frames, failed, of_phase1, bad, outcome.cause, late, outcome.table_count)
+    opens_only = outcome.plan.phase2 is None
+    return _Seen(rate, frames, failed, of_phase1, opens_only, bad, outcome.cause, late, outcome.table_count)
 
 
 def _bad_of(kind: str, outcome: Trial, streams: Sequence[StreamCounts]) -> int:
@@ -417,6 +433,7 @@ def _incurable_of(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str, ever
         highest=failed[-1].rate,
         passed=len(failed) < len(run),
         phase1=all(trial.phase1 for trial in failed),
+        opens_only=all(trial.opens_only for trial in failed),
         kept=kept,
         frames=frames,
         causes=tuple(trial.cause for trial in failed if trial.cause is not None),
