@@ -11,6 +11,7 @@ import pytest
 from tests.labs.nat44 import chain, with_table
 from tests.labs.test_audit import audited, verdicts
 
+from natgauge.audits.kit.hosts import LEAST_ALLOWANCE
 from natgauge.audits.requirements import requirements
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
@@ -170,9 +171,9 @@ def test_each_behaviour_of_a_known_rule_set_is_named(name: str, run: int, tmp_pa
 
 @RUNS
 def test_a_limit_of_connections_for_each_host_hides_no_requirement(run: int, tmp_path: Path) -> None:
-    """After 100 connections of a host, the gateway serves others only."""
+    """After as many connections of a host as each gateway should allow, this one serves others only."""
     hosts = "    set hosts { type ipv4_addr; flags dynamic; size 65535; }\n"
-    rule = 'iifname "$NG_INSIDE" ct state new add @hosts { ip saddr ct count over 100 } drop'
+    rule = f'iifname "$NG_INSIDE" ct state new add @hosts {{ ip saddr ct count over {LEAST_ALLOWANCE} }} drop'
     limited = with_table(tmp_path, "limited-nat", hosts + filtered(rule))
     free, few = (audited(gateway, tmp_path, lab_name=f"limit{run}") for gateway in ("nftables-nat44", limited))
     assert few.record.classes == free.record.classes

@@ -27,6 +27,7 @@ from tests.unit.simulated_nat import (
 from tests.unit.simulated_nat64 import INSIDE, Nat64
 
 from natgauge.audits.audit import exit_status
+from natgauge.audits.kit.hosts import LEAST_ALLOWANCE
 from natgauge.audits.request import audit_request
 
 #: Runs with other pseudorandom choices.
@@ -688,7 +689,7 @@ def test_ports_that_are_found_by_chance_tell_a_limit_of_a_host_from_a_full_addre
     assert one.verdict == verdict, one.measured
 
 
-@pytest.mark.parametrize("limit", [100, 1000])
+@pytest.mark.parametrize("limit", [LEAST_ALLOWANCE, 1000])
 def test_a_limit_of_flows_for_each_host_hides_no_other_requirement(limit: int) -> None:
     limited = SimulatedAudit(Behaviour(host_flows=limit))
     assert [found.mapping for found in limited.classes().values()] == ["endpoint-independent"] * 3
@@ -696,6 +697,16 @@ def test_a_limit_of_flows_for_each_host_hides_no_other_requirement(limit: int) -
     found = limited.judge(*QUICK, every=True)
     free = {(one.key, one.transport): one.verdict for one in right()}
     assert not [one for one in found if one.verdict != free[one.key, one.transport]]
+
+
+def test_a_failure_that_takes_nearly_all_flows_of_a_host_is_seen_twice_by_as_many_hosts() -> None:
+    """Ports keep their parity until another host uses them."""
+    kept = Behaviour(ports="overloading", mapping="address and port-dependent", parity=False)
+    audit = SimulatedAudit(replace(kept, host_flows=LEAST_ALLOWANCE))
+    audit.classes()
+    audit.told = False
+    (one,) = audit.judge("RFC4787-REQ-4")
+    assert one.verdict == "fails", one.measured
 
 
 @pytest.mark.parametrize(

@@ -372,8 +372,8 @@ def _judged(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict,
     """Return the verdict and what was measured.
 
     Earlier examinations may have used up the flows that the gateway allows a host. That must not decide. So other hosts
-    go on where these have fewer flows left than are needed, as far as that is known. And a requirement that was not met
-    is examined once more with other hosts if the gateway refuses further flows of these.
+    go on where these have fewer flows left than are needed, as far as that is known, for each of two examinations. And
+    a requirement that was not met is examined once more with other hosts if the gateway refuses further flows of these.
     """
     if examiner.inside.lack(requirement.flows):
         examiner.relieve(examiner.transport)
@@ -419,6 +419,8 @@ def _of_these_hosts(examiner: Examiner, requirement: Requirement) -> tuple[Audit
             return verdict, measured
         seen[verdict] = measured
         examiner.forget(first)
+        if examiner.inside.lack(requirement.flows):
+            examiner.relieve(examiner.transport)
 
 
 def _examined(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict, str]:
