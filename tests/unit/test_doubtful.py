@@ -204,6 +204,7 @@ UNSURE = [doubt("undecided"), doubt("queues", 0.25, "answer"), doubt("taking tur
         (searched([508, 686, 708], [None] * 3, limited_by="tester"), 508, math.inf),
         (searched([508, 686, 708], [510, 690, 710], doubt("queues", 0.25, "answer"), limited_by="device"), 0, 710),
         (searched([508, 686, 708], [510, 690, 710], limited_by="time"), 504, 712),
+        (searched([508, 686, 708], [510, 690, 710], doubt("names not cached"), limited_by="time"), 508, math.inf),
         (searched([508, 686, 708], [510, 690, None], limited_by="time"), 508, math.inf),
         (searched([508, 686, 708], [510, 690, 710], doubt("undecided"), limited_by="device"), 504, 712),
         (searched([508, 686, 708], [510, 690, 710], *UNSURE, limited_by="device"), 508 / 1.25, math.inf),
