@@ -379,14 +379,6 @@ class Ranking:
         return weakest(self.claims)
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """The last result of a measurement series against its first one."""
-
-    axis: Axis
-    claim: Claim
-
-
 def weakest(claims: Sequence[Claim]) -> Certainty:
     """Return the certainty of the weakest of several claims, at least one."""
     return max((claim.certainty for claim in claims), key=get_args(Certainty).index)
@@ -494,6 +486,6 @@ def rankings(results: Sequence[Result]) -> list[Ranking]:
     return found
 
 
-def growths(results: Sequence[Result], axis: Axis) -> list[Growth]:
-    """Return the gain along an axis of each measurement series."""
-    return [Growth(axis, claim(each[0], each[-1])) for each in series(results, axis)]
+def growths(results: Sequence[Result], axis: Axis) -> list[Claim]:
+    """Return the gain along an axis of each measurement series: of its last result against its first one."""
+    return [claim(each[0], each[-1]) for each in series(results, axis)]

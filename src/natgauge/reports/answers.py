@@ -20,7 +20,6 @@ from natgauge.analysis.conditions import (
     LEAST_COVERAGE,
     Certainty,
     Claim,
-    Growth,
     Ranking,
     claim,
     growths,
@@ -662,12 +661,12 @@ def _several(results: Sequence[Result]) -> Sentence:
     return Sentence(f"{results[0].metric}: {len(results)} results, {_ends(results, results)}{rest}.")
 
 
-def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> Iterator[Sentence]:
+def _grown(axis: Axis, every: Sequence[Claim], results: Sequence[Result]) -> Iterator[Sentence]:
     """A sentence for each pair of ends of the axis, with every device."""
     by_ends: dict[tuple[float, float], list[Claim]] = {}
-    for growth in every:
-        ends = [result.number(axis.parameter) or 0.0 for result in (growth.claim.first, growth.claim.second)]
-        by_ends.setdefault((ends[0], ends[1]), []).append(growth.claim)
+    for each in every:
+        ends = [result.number(axis.parameter) or 0.0 for result in (each.first, each.second)]
+        by_ends.setdefault((ends[0], ends[1]), []).append(each)
     for (first, last), claims in by_ends.items():
         result = claims[0].second
         rate = result.unit.endswith("/s")
