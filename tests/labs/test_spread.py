@@ -34,7 +34,8 @@ def searches_begin_fast() -> None:
     """They begin as usual: workers are processes of their own, and have to find what this process finds."""
 
 
-@pytest.mark.parametrize("most", [1, pytest.param(4, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("most", [1, 4])
 def test_workers_that_are_killed_cost_their_repetitions_and_nothing_counts_twice(
     most: int, alone: Path, tmp_path: Path, moments: Moments
 ) -> None:
