@@ -44,7 +44,7 @@ from natgauge.host.programs import named_folders
 from natgauge.inputs.input import wrong
 from natgauge.labs.common.addresses import INNER_LINKS
 from natgauge.toml_text import rule_in_words
-from natgauge.words import Family, Transport, listed
+from natgauge.words import Family, Transport
 
 #: Folders with recipes of the user's own, separated like PATH.
 VARIABLE: Final = "NATGAUGE_GATEWAYS"
@@ -578,7 +578,7 @@ def broken_rule(path: Path, error: ValidationError) -> str:
     # A missing field, and a rule over several fields, have a whole table as their value.
     value = "" if isinstance(first["input"], dict | BaseModel) else f"{shown(first['input'])}: "
     wrong = [name for name in dict.fromkeys(_field(each["loc"]) for each in others) if name not in ("", field)]
-    more = f"; also wrong or missing: {listed(wrong)}" if wrong else ""
+    more = f"; also wrong or missing: {', '.join(wrong)}" if wrong else ""
     return f"{path}: {field + ': ' if field else ''}{value}{rule[0].lower()}{rule[1:]}{more}"
 
 
