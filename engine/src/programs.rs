@@ -122,7 +122,8 @@ pub struct Programs<'obj> {
 
 fn load_failure(error: &libbpf_rs::Error) -> Failure {
     Failure::Host(format!(
-        "the frame programs cannot be loaded ({error:#}): needs root and Linux 6.6 or newer with BTF; with these, report a fault"
+        "the frame programs cannot be loaded ({error:#}): needs root and Linux 6.6 or newer with BTF; with these, report \
+         a fault"
     ))
 }
 

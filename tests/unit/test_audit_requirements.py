@@ -689,7 +689,7 @@ def test_ports_that_are_found_by_chance_tell_a_limit_of_a_host_from_a_full_addre
     assert one.verdict == verdict, one.measured
 
 
-@pytest.mark.parametrize("limit", [LEAST_ALLOWANCE, 1000])
+@pytest.mark.parametrize("limit", [100, LEAST_ALLOWANCE, 1000])
 def test_a_limit_of_flows_for_each_host_hides_no_other_requirement(limit: int) -> None:
     limited = SimulatedAudit(Behaviour(host_flows=limit))
     assert [found.mapping for found in limited.classes().values()] == ["endpoint-independent"] * 3

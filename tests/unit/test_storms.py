@@ -107,6 +107,13 @@ def test_a_reader_that_neither_reads_nor_refuses_is_found_with_the_text_that_sho
     assert (tmp_path / "x-4").read_bytes() == b"3"
 
 
+class WordyError(UsageError):
+    """A message that nobody shortened, as those of `UsageError` are."""
+
+    def __str__(self) -> str:
+        return "x " * 3000
+
+
 def test_a_refusal_is_a_usage_error_of_some_words() -> None:
     def raises(error: Exception) -> Callable[[], object]:
         def read() -> object:
@@ -116,7 +123,7 @@ def test_a_refusal_is_a_usage_error_of_some_words() -> None:
 
     assert refused(lambda: None) == "read"
     assert refused(raises(UsageError("plan: x: is wrong"))) == "refused"
-    for error in (HostError("no room"), UsageError(" ")):
+    for error in (HostError("no room"), UsageError(""), WordyError("")):
         with pytest.raises(AssertionError):
             refused(raises(error))
     with pytest.raises(KeyError):

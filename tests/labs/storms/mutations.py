@@ -49,7 +49,7 @@ def refused(read_it: Callable[[], object]) -> str:
     """Read something; return "read" or "refused".
 
     Raises:
-        AssertionError: it was refused with another exit status, or without words.
+        AssertionError: it was refused with another exit status, or with too many words or none.
     """
     try:
         read_it()
@@ -58,7 +58,7 @@ def refused(read_it: Callable[[], object]) -> str:
     else:
         return "read"
     assert isinstance(refusal, UsageError), f"exit status {refusal.exit_status}: {refusal}"
-    assert str(refusal).strip(), "no words"
+    assert 0 < len(str(refusal).strip()) < LONGEST, f"{len(str(refusal))} characters: {str(refusal)[:LONGEST]}"
     return "refused"
 
 

@@ -517,9 +517,9 @@ class _Search:
             self._tried_above = True
             return min(losses.SPAN * highest, self._plan.top)
         if suspected.highest >= losses.SPAN * suspected.lowest:
-            is_slow = losses.BELOW * suspected.lowest <= suspected.slow_enough
-            between = math.sqrt(suspected.lowest * suspected.highest)
-            return between if is_slow else max(suspected.slow_enough, self._plan.floor)
+            if not suspected.lasted:
+                return max(suspected.slow_enough, self._plan.floor)
+            return math.sqrt(suspected.lowest * suspected.highest)
         beyond = min((rate for rate in self._loads if rate > suspected.highest), default=0.0)
         if beyond >= NEAR * suspected.highest:
             return math.sqrt(suspected.highest * beyond)

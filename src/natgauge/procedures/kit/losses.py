@@ -197,6 +197,11 @@ class PermanentLoss:
         return self.frames / LEAST_SECONDS if self.opens_only and self.kind in _OVERLOADED else math.inf
 
     @property
+    def lasted(self) -> bool:
+        """Whether one of the trials was slow enough for that."""
+        return BELOW * self.lowest <= self.slow_enough
+
+    @property
     def figures(self) -> dict[str, float]:
         """Return the number that the device holds, or the share and the highest rate of lost frames."""
         if self.reason is Reason.NUMBER:
@@ -332,7 +337,7 @@ class Faults:
         if (late := self._late(LEAST_LATE_TRIALS, SPAN * BELOW)) is not None:
             return late
         alike = self._alike(LEAST_TRIALS, SPAN, LEAST_BAD)
-        return None if alike is None or BELOW * alike.lowest > alike.slow_enough else alike
+        return alike if alike is not None and alike.lasted else None
 
     def _late(self, trials: int, span: float) -> PermanentLoss | None:
         """A delay beyond the time limit, of the failed trials from which no frame came back in time."""
