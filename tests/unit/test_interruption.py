@@ -154,10 +154,10 @@ def _signalled_first(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     undone: list[str] = []
     undo = Register._undo_step
 
-    def signalled(register: Register, step: list[Any], tell: Any) -> str:
+    def signalled(register: Register, step: list[Any], *more: Any) -> str:
         send()
         undone.append(step[0]["what"])
-        return undo(register, step, tell)
+        return undo(register, step, *more)
 
     monkeypatch.setattr(Register, "_undo_step", signalled)
     return undone

@@ -28,7 +28,7 @@ from natgauge.labs.common import device, links, locks, namespaces, processes
 from natgauge.labs.common import register as registers
 from natgauge.labs.common.device import ThisMachine
 from natgauge.labs.common.processes import NoThreadError, in_thread
-from natgauge.labs.common.register import Register
+from natgauge.labs.common.register import Register, registered, value_set
 from natgauge.labs.netns import lab as netns_lab
 from natgauge.labs.netns.lab import NetnsLab
 
@@ -115,6 +115,23 @@ def test_the_value_is_the_one_that_the_kernel_made_of_it_and_a_kill_before_it_is
     register.confirm_global(knob, "512")
     golden(undoing(register))
     register.release()
+
+
+def test_of_two_labs_that_end_at_the_same_time_the_last_restores_the_first_value(knob: Path) -> None:
+    one, two = begin(), lab(knob, 2, "y")
+    one.make_directory(one.directory)
+    one.set_global(knob, 3)
+    done = []
+
+    def tell(what: str) -> None:
+        # The setting is left to the other lab, which ends while this one still removes its folder.
+        done.append(what)
+        two.undo(done.append)
+
+    one.undo(tell)
+    assert done == [f"deleted directory {one.directory}", f"restored {knob} to 1"]
+    assert (knob.read_text(), value_set(str(knob))) == ("1", None)
+    assert registered() == []
 
 
 @pytest.mark.parametrize("is_last", [True, False])

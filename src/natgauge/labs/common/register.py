@@ -394,18 +394,16 @@ class Register:
     def undo_since(self, length: int, tell: Tell = nothing) -> None:
         """Undo all recorded changes after the first `length` ones, last change first."""
         failed: list[Item] = []
-        reasons: list[str] = []
-        left = self._journal.items
-        while len(left) > length:
-            step = _last_step(left, length)
-            if why := self._undo_step(step, tell):
-                failed = step + failed
-                reasons.append(why)
-            del left[-len(step) :]
-        if length or failed:
-            self._journal.shorten([*left, *failed])
+        first = ""
+        while len(self._journal.items) > length:
+            step = _last_step(self._journal.items, length)
+            left = self._journal.items[: -len(step)]
+            if why := self._undo_step(step, [*left, *failed], tell):
+                failed, first = step + failed, first or why
+            self._journal.items = left
         if failed:
-            raise BrokenError(f"lab {self.name}: {reasons[0]}; then run: natgauge lab clean")
+            self._journal.shorten([*self._journal.items, *failed])
+            raise BrokenError(f"lab {self.name}: {first}; then run: natgauge lab clean")
 
     def _decide_step(self, step: list[Item], gone: Gone) -> list[Decision]:
         match step[0]["what"]:
@@ -421,11 +419,11 @@ class Register:
             case _:
                 return [undoing.of_remote(step, self.kind, self.directory, self.settings, self._journal.path)]
 
-    def _undo_step(self, step: list[Item], tell: Tell) -> str:
-        """Undo items of one kind; return why one of them could not be undone, empty = all were."""
+    def _undo_step(self, step: list[Item], left: Sequence[Item], tell: Tell) -> str:
+        """Undo items of one kind, then list what is `left`; return why one could not be undone, empty = all were."""
         reasons: list[str] = []
         try:
-            # Nobody else may change a setting between the decision on it and the change.
+            # Meanwhile nobody else may change a setting, or leave one to this lab that this one leaves to another.
             with settings.turn() if step[0]["what"] == "global" else nullcontext():
                 for decision in self._decide_step(step, Gone()):
                     reasons += [f"{left.what}: {left.why}" for left in decision.left if left.fails]
@@ -434,6 +432,8 @@ class Register:
                         decision.act(tell)
                     except (NatgaugeError, OSError) as error:
                         reasons.append(_reason(error, step))
+                if not reasons:
+                    self._journal.shorten(left)
         except (NatgaugeError, OSError) as error:
             reasons.append(_reason(error, step))
         return reasons[0] if reasons else ""
