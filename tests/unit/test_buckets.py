@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import pytest
 from tests import simulated_lab
@@ -16,6 +17,14 @@ from tests.unit.simulated_kinds import Logging, Policed
 
 from natgauge import Result
 from natgauge.errors import NatgaugeError
+
+#: The search begins where slices foretell the rate of the device without its log.
+FORETOLD: Final[Mapping[str, Any]] = {
+    "establishes": 300_000.0,
+    "placement": "shared",
+    "abilities": in_slices().abilities,
+    "ceiling": 2e6,
+}
 
 
 def measure(gateway: Gateway, connections: int = 10_000, metric: str = "connection-rate") -> Result:
@@ -81,17 +90,17 @@ def test_what_the_buffer_of_a_log_adds_is_told_with_what_lasts(burst: int) -> No
 @pytest.mark.parametrize("lasting", [100.0, 1000.0])
 def test_a_rate_far_below_all_that_were_tried_is_no_share_that_every_rate_loses(burst: int, lasting: float) -> None:
     """From 248,000/s on, a log of 1,000 records/s lacked the same 98.6 % of 5,000 connections: its rate was 0."""
-    # The search begins where slices foretell the rate of the device without its log.
-    device: dict[str, Any] = {
-        "establishes": 300_000.0,
-        "placement": "shared",
-        "abilities": in_slices().abilities,
-        "ceiling": 2e6,
-    }
-    gateway = Logging(lasting=lasting, burst=burst, **device)
+    gateway = Logging(lasting=lasting, burst=burst, **FORETOLD)
     result = alone("connection-rate", gateway, connections=5_000, error="2%")
     assert result.summary.median == pytest.approx(lasting * 5_000 / (5_000 - burst), rel=0.03)
     assert result.limited_by == "log"
+
+
+def test_frames_that_came_back_say_nothing_of_the_rate_of_a_log() -> None:
+    """The search went down six times by 1 % of the rate that the device forwarded, in trials of three seconds."""
+    gateway = Logging(lasting=1000.0, burst=50, **FORETOLD)
+    assert alone("connection-rate", gateway, connections=5_000, error="2%").limited_by == "log"
+    assert len(gateway.plans) <= 18
 
 
 def test_frames_that_a_device_lost_say_nothing_of_the_buffer_of_its_log() -> None:

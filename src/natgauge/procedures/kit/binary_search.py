@@ -570,7 +570,8 @@ class _Search:
         else:
             load.fails += 1
             load.cause = outcome.limited_by or "device"
-            load.forwarded = self._forwarded(outcome)
+            # Frames that came back say nothing of what a log keeps.
+            load.forwarded = self._forwarded(outcome) if outcome.limited_by != "log" else None
             load.lost = sum(counts.lost for counts in deciding_counts(outcome))
 
     def _verified(self, load: Load, outcome: Trial | None, *, short: bool) -> Trial | None:
