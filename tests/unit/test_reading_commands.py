@@ -103,7 +103,7 @@ def test_a_folder_that_may_not_be_looked_into_is_named_in_one_line(
 
     monkeypatch.setattr(Path, "lstat", lstat)
     line = refused(words, hidden, capsys)
-    assert line.startswith(f"natgauge: report: '{hidden}/")
+    assert line.startswith(f"natgauge: '{hidden}/")
     golden(line)
 
 

@@ -75,7 +75,7 @@ def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = F
             ended = [each for each in below if _has_ended(each)]
         if below and not ended and not failed:
             raise UsageError(
-                f"report: {folder} holds no result: none of its {len(below)} measurements has ended; wait for one, or "
+                f"{folder} holds no result: none of its {len(below)} measurements has ended; wait for one, or "
                 "name another folder"
             )
         every += [_read(each) for each in _once(ended or ([] if below or (own and failed) else [folder]), seen)]
@@ -207,7 +207,7 @@ def read_summary(folder: Path) -> Result:
     with _readable(folder):
         is_summary = is_there(path)
     if not is_summary:
-        raise UsageError(f"report: {folder} holds no result: {_missing(folder)}; name the folder of a measurement")
+        raise UsageError(f"{folder} holds no result: {_missing(folder)}; name the folder of a measurement")
     result = read_record(path, Result)
     with _finite(path):
         consistency.refuse_contradictions(result, folder)
@@ -285,7 +285,7 @@ def _readable(folder: Path) -> Iterator[None]:
     except OSError as error:
         path = str(error.filename or folder)
         raise UsageError(
-            f"report: {path!r} cannot be read ({error.strerror}); name the folder of a measurement"
+            f"{path!r} cannot be read ({error.strerror}); name the folder of a measurement"
         ) from error
 
 
