@@ -13,7 +13,7 @@ from tests.unit.counted import change_counts, change_trial
 from tests.unit.golden import Golden
 from tests.unit.made_settings import alone
 from tests.unit.simulated import Gateway, in_slices, reading
-from tests.unit.simulated_kinds import Logging, Policed
+from tests.unit.simulated_kinds import Forgetful, Logging, Policed
 
 from natgauge import Result
 from natgauge.errors import NatgaugeError
@@ -86,14 +86,22 @@ def test_what_the_buffer_of_a_log_adds_is_told_with_what_lasts(burst: int) -> No
     assert gateway.plans[-1].connections == 2_500
 
 
-@pytest.mark.parametrize("burst", [50, 200])
-@pytest.mark.parametrize("lasting", [100.0, 1000.0])
-def test_a_rate_far_below_all_that_were_tried_is_no_share_that_every_rate_loses(burst: int, lasting: float) -> None:
+@pytest.mark.parametrize("kind", [Logging, Policed])
+@pytest.mark.parametrize(("lasting", "burst"), [(1000.0, 50), (1000.0, 200), (100.0, 2000), (25.0, 50), (20.0, 100)])
+def test_a_rate_far_below_all_that_were_tried_is_no_share_that_every_rate_loses(
+    kind: type[Logging | Policed], lasting: float, burst: int
+) -> None:
     """From 248,000/s on, a log of 1,000 records/s lacked the same 98.6 % of 5,000 connections: its rate was 0."""
-    gateway = Logging(lasting=lasting, burst=burst, **FORETOLD)
-    result = alone("connection-rate", gateway, connections=5_000, error="2%")
+    result = alone("connection-rate", kind(lasting=lasting, burst=burst, **FORETOLD), connections=5_000, error="2%")
     assert result.summary.median == pytest.approx(lasting * 5_000 / (5_000 - burst), rel=0.03)
-    assert result.limited_by == "log"
+    assert result.limited_by == ("log" if kind is Logging else "device")
+
+
+def test_a_device_that_forgets_connections_before_a_bucket_shows_loses_a_share_at_every_rate() -> None:
+    """Its search ended with an error: a slower trial outlasts the device's time-out."""
+    result = alone("connection-rate", Forgetful(loses_share=0.5, forgets_after=0.5, **FORETOLD), connections=5_000)
+    assert result.summary.median == 0
+    assert "loss at every rate" in {note.word for note in result.measurements[0].notes}
 
 
 def test_frames_that_came_back_say_nothing_of_the_rate_of_a_log() -> None:

@@ -116,7 +116,7 @@ def test_failures_that_chance_scatters_slow_phase_1_down_to_a_bound() -> None:
 def test_a_share_of_the_connections_that_is_not_opened_takes_the_same_share_of_the_frames() -> None:
     """Frames that were not sent for that are lost, so they are among those of which a share is lost."""
     faults = Faults()
-    for rate in (1000.0, 2000.0, 4000.0, 8000.0):
+    for rate in (400.0, 800.0, 1600.0, 3200.0):
         down = make_counts(2000, 1000, 800, unopened=1000)
         faults.add(rate, make_outcome("FAIL", "lost", phase2={Direction.RESPONDER: down}, limited_by="device"))
     loss = faults.proven()
@@ -133,7 +133,7 @@ def test_connections_that_a_log_lacks_are_a_share_of_connections_and_not_of_the_
     counts = make_counts(4000, 4000, 4000)
     log = LogCounts(connections=4000, records=3960, octets=3960, lost=40)
     lacking = {"phase2": {Direction.RESPONDER: counts}, "limited_by": "log", "log": log, "failed_phase": failed_phase}
-    for rate in (1000.0, 2000.0, 4000.0, 8000.0):
+    for rate in (400.0, 800.0, 1600.0, 3200.0):
         faults.add(rate, make_outcome("FAIL", "40 of 4000 connections are not in the log", counts, **lacking))
     loss = faults.proven()
     assert (loss and loss.kind) == kind

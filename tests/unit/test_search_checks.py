@@ -236,10 +236,10 @@ def test_a_delay_at_every_rate_is_one_of_all_frames_of_the_slowest_trials(
 
 
 def lossy(*lost: int, limited_by: str = "device") -> list[tuple[float, Trial]]:
-    """Failed trials at 1,000 frames/s, twice as many ..."""
+    """Failed trials at 200 frames/s, which last long enough, at twice as many ..."""
     counts = [make_counts(1000, 1000, 1000 - number) for number in lost]
     outcomes = (make_outcome("FAIL", "loss", each, limited_by=limited_by, failed_phase=1) for each in counts)
-    return [(1000.0 * 2**at, outcome) for at, outcome in enumerate(outcomes)]
+    return [(200.0 * 2**at, outcome) for at, outcome in enumerate(outcomes)]
 
 
 @pytest.mark.parametrize(
@@ -254,10 +254,10 @@ def lossy(*lost: int, limited_by: str = "device") -> list[tuple[float, Trial]]:
         # An overload loses a larger share, the higher the rate is.
         (lossy(10, 20, 40, 80), False),
         # One that passed had too few frames, or it should have lost some.
-        ([*lossy(10, 10, 10, 10), passed(3e3, 250)], True),
-        ([*lossy(10, 10, 10, 10), passed(3e3, 251)], False),
-        ([*lossy(100, 100, 100, 100), passed(3e3, 40)], True),
-        ([*lossy(100, 100, 100, 100), passed(3e3, 50)], False),
+        ([*lossy(10, 10, 10, 10), passed(600.0, 250)], True),
+        ([*lossy(10, 10, 10, 10), passed(600.0, 251)], False),
+        ([*lossy(100, 100, 100, 100), passed(600.0, 40)], True),
+        ([*lossy(100, 100, 100, 100), passed(600.0, 50)], False),
         # Of fewer frames that came through the share is not known.
         (lossy(980, 980, 980, 980), True),
         (lossy(981, 981, 981, 981), False),
@@ -272,7 +272,7 @@ def test_a_loss_at_every_rate_is_proven_by_trials_that_one_share_explains(
     found = faults.proven()
     assert (found is not None) is proven
     if found is not None:
-        assert (found.kind, found.lowest, found.highest, found.passed) == ("lost", 1e3, 8e3, len(seen) > 4)
+        assert (found.kind, found.lowest, found.highest, found.passed) == ("lost", 200.0, 1600.0, len(seen) > 4)
 
 
 @pytest.mark.parametrize(

@@ -284,9 +284,7 @@ def _readable(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         path = str(error.filename or folder)
-        raise UsageError(
-            f"{path!r} cannot be read ({error.strerror}); name the folder of a measurement"
-        ) from error
+        raise UsageError(f"{path!r} cannot be read ({error.strerror}); name the folder of a measurement") from error
 
 
 def _missing(folder: Path) -> str:

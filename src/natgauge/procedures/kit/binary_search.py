@@ -554,8 +554,14 @@ class _Search:
         load = self._loads.setdefault(rate, Load(rate))
         try:
             outcome = self._valid(load, short=short)
-        except OutlastedError as error:
-            if load.decisions or not self._has_shorter(rate, short=short):
+        except TimeUpError as error:
+            suspected = self._faults.suspected()
+            if suspected is not None and not suspected.lasted and not load.decisions:
+                # No trial is slow enough to show a bucket; faster ones may be all the proof there is.
+                self._faults.least_seconds = 0.0
+                del self._loads[rate]
+                return
+            if not isinstance(error, OutlastedError) or load.decisions or not self._has_shorter(rate, short=short):
                 raise
             load.undecided, load.put_off, load.cause, self._outlasted = True, 0, TIME, error
             return

@@ -77,7 +77,7 @@ SPAN: Final = 8.0
 BELOW: Final = 0.99
 LEAST_TRIALS: Final = 4
 #: The slowest trial that opens connections lasts so long, seconds: a bucket with a low lasting rate shows that rate.
-LEAST_SECONDS: Final = 1.0
+LEAST_SECONDS: Final = 5.0
 #: Least number of bad frames in all: fewer may have had other reasons.
 LEAST_BAD: Final = 10
 #: Least number of frames that came through in each failed trial: that they are as large a share at every rate is what
@@ -162,6 +162,7 @@ class PermanentLoss:
     """A share of the frames that is bad at every rate.
 
     Attributes:
+        slow_enough: the highest rate of a trial that shows the lasting rate of a bucket; infinite = none is needed.
         late_delays: delays of the late frames of the failed trials; None = not known.
         more: the most that came through in a trial of as many frames, where this loss does not explain it; None = none.
         counted: the most connections that the device counted, where they are surely more than it kept; None = they
@@ -174,7 +175,7 @@ class PermanentLoss:
     highest: float
     passed: bool
     phase1: bool
-    opens_only: bool = False
+    slow_enough: float = math.inf
     kept: int = 0
     frames: int = 0
     reason: Reason = Reason.UNKNOWN
@@ -192,13 +193,8 @@ class PermanentLoss:
         return of_share(self.causes, kept=self.kept, is_number=is_number) if self.causes or is_number else None
 
     @property
-    def slow_enough(self) -> float:
-        """The highest rate of a trial that shows the lasting rate of a bucket; infinite of other trials."""
-        return self.frames / LEAST_SECONDS if self.opens_only and self.kind in _OVERLOADED else math.inf
-
-    @property
     def lasted(self) -> bool:
-        """Whether one of the trials was slow enough for that."""
+        """Whether one of the trials was slow enough."""
         return BELOW * self.lowest <= self.slow_enough
 
     @property
@@ -316,6 +312,8 @@ class Faults:
     """Bad frames in the trials of a search, in the order of their rates."""
 
     _seen: list[_Seen] = field(default_factory=list)
+    #: How long one of its trials lasts: 0 where the device forgets its connections before.
+    least_seconds: float = LEAST_SECONDS
 
     def add(self, rate: float, outcome: Trial) -> None:
         """Take a trial into account; one that is INVALID says nothing."""
@@ -346,7 +344,7 @@ class Faults:
         passed = any(not trial.failed and trial.frames >= LEAST_GOOD for trial in self._seen)
         if passed or len(late) < trials or late[0] is not failed[0] or late[-1].rate < span * late[0].rate:
             return None
-        return _incurable_of(late, late, LATE, late)
+        return _incurable_of(late, late, LATE, late, 0.0)
 
     def _alike(self, trials: int, span: float = 1.0, bad: int = 1) -> PermanentLoss | None:
         """The longest run of trials, from the lowest rate on, that is alike in one kind of fault."""
@@ -357,7 +355,7 @@ class Faults:
                 if len(failed) < trials or failed[-1].rate < span * failed[0].rate:
                     break
                 if sum(trial.bad.get(kind, 0) for trial in failed) >= bad and _agree(run, kind):
-                    return _incurable_of(run, failed, kind, self._seen)
+                    return _incurable_of(run, failed, kind, self._seen, self.least_seconds)
         return None
 
 
@@ -423,7 +421,9 @@ def no_more_than(counts: StreamCounts, share: float) -> bool:
     return wrong == 0 and explains(share, counts.lost, counts.due_frames)
 
 
-def _incurable_of(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str, every: Sequence[_Seen]) -> PermanentLoss:
+def _incurable_of(
+    run: Sequence[_Seen], failed: Sequence[_Seen], kind: str, every: Sequence[_Seen], least_seconds: float
+) -> PermanentLoss:
     kept, frames = min((trial.frames - trial.bad[kind], trial.frames) for trial in failed)
     share = _share(run, kind)
     doubt = deviation(frames * share, share)
@@ -431,6 +431,7 @@ def _incurable_of(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str, ever
     through = [Through(trial.frames - trial.bad[kind], trial.rate) for trial in alike if kind in trial.bad]
     counts = [trial.count for trial in alike if trial.count is not None]
     more, counted = max(through), max(counts, default=0)
+    must_last = least_seconds > 0 and kind in _OVERLOADED and all(trial.opens_only for trial in failed)
     return PermanentLoss(
         kind=kind,
         share=share,
@@ -438,7 +439,7 @@ def _incurable_of(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str, ever
         highest=failed[-1].rate,
         passed=len(failed) < len(run),
         phase1=all(trial.phase1 for trial in failed),
-        opens_only=all(trial.opens_only for trial in failed),
+        slow_enough=frames / least_seconds if must_last else math.inf,
         kept=kept,
         frames=frames,
         causes=tuple(trial.cause for trial in failed if trial.cause is not None),
