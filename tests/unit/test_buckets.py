@@ -97,6 +97,12 @@ def test_a_rate_far_below_all_that_were_tried_is_no_share_that_every_rate_loses(
     assert result.limited_by == ("log" if kind is Logging else "device")
 
 
+def test_a_rate_that_opens_connections_is_one_where_they_are_used_afterwards_too() -> None:
+    gateway = Logging(lasting=60.0, burst=1818)
+    result = alone("validated-connection-rate", gateway, connections=8559, error="2%")
+    assert result.summary.median == pytest.approx(60 * 8559 / (8559 - 1818), rel=0.03)
+
+
 def test_a_device_that_forgets_connections_before_a_bucket_shows_loses_a_share_at_every_rate() -> None:
     """Its search ended with an error: a slower trial outlasts the device's time-out."""
     result = alone("connection-rate", Forgetful(loses_share=0.5, forgets_after=0.5, **FORETOLD), connections=5_000)

@@ -122,13 +122,16 @@ _OVERLOADED: Final = frozenset({"lost", "unkept", LATE, UNLOGGED, WRONG_CONTENT}
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Observations of one trial; `bad` is empty where it failed for another reason than its frames."""
+    """Observations of one trial; `bad` is empty where it failed for another reason than its frames.
+
+    `opens`: whether its rate is that of the frames that decided it, which open connections.
+    """
 
     rate: float
     frames: int
     failed: bool
     phase1: bool
-    opens_only: bool
+    opens: bool
     bad: Mapping[str, int]
     cause: Cause | None = None
     late_delays: LateDelays | None = None
@@ -371,8 +374,8 @@ def _seen(rate: float, outcome: Trial) -> _Seen:
     bad = {kind: _bad_of(kind, outcome, streams) for kind in _KINDS} if frames_tell else {}
     late = merged(counts.late_delays(outcome.plan.frame_timeout_seconds) for counts in streams if counts.late)
     frames = sum(counts.due_frames for counts in streams)
-    opens_only = outcome.plan.phase2 is None
-    return _Seen(rate, frames, failed, of_phase1, opens_only, bad, outcome.cause, late, outcome.table_count)
+    opens = of_phase1 and (outcome.plan.phase2 is None or outcome.plan.phase1_rate == rate)
+    return _Seen(rate, frames, failed, of_phase1, opens, bad, outcome.cause, late, outcome.table_count)
 
 
 def _bad_of(kind: str, outcome: Trial, streams: Sequence[StreamCounts]) -> int:
@@ -431,7 +434,7 @@ def _incurable_of(
     through = [Through(trial.frames - trial.bad[kind], trial.rate) for trial in alike if kind in trial.bad]
     counts = [trial.count for trial in alike if trial.count is not None]
     more, counted = max(through), max(counts, default=0)
-    must_last = least_seconds > 0 and kind in _OVERLOADED and all(trial.opens_only for trial in failed)
+    must_last = least_seconds > 0 and kind in _OVERLOADED and all(trial.opens for trial in failed)
     return PermanentLoss(
         kind=kind,
         share=share,
