@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.unit.simulated import Gateway
+from tests.unit.simulated import Gateway, in_slices
 from tests.unit.simulated_kinds import Delaying, Policed
 
 from natgauge.measurer import Ability
@@ -127,6 +127,16 @@ def _bucket(draw: _Draw) -> None:
     draw.given |= {"establishes": 20 * draw.capacity, "forwards": 20 * draw.capacity}
 
 
+def _slow_bucket(draw: _Draw) -> None:
+    """Rules against floods let few connections pass in a second; where slices foretell a rate, it is another one."""
+    draw.truth = 10 ** draw.dice.uniform(1.7, 3.5)
+    draw.connections = int(draw.truth * draw.dice.uniform(8, 30))
+    burst = int(draw.connections * draw.dice.uniform(0.15, 0.7))
+    draw.made = lambda **given: Policed(lasting=draw.truth, burst=burst, **given)
+    if draw.placement == "shared":
+        draw.given["abilities"] = in_slices().abilities
+
+
 def _collapse(draw: _Draw) -> None:
     """The device dies of a load, which may be below its rate."""
     dies = draw.capacity * draw.dice.uniform(0.5, 1.5)
@@ -178,6 +188,7 @@ KINDS: Final[Mapping[str, tuple[Kind, frozenset[str]]]] = {
     "tolerance": (_tolerance, _RATES - {"mlrsearch"}),
     "loss at every rate": (_share, _RATES - {"resolution-rate"}),
     "bucket": (_bucket, _PHASE1),
+    "slow bucket": (_slow_bucket, _PHASE1),
     "collapse": (_collapse, _RATES),
     "late tester": (_late_tester, _RATES),
     "slow tester": (_slow_tester, _RATES),

@@ -267,8 +267,8 @@ DOUBTS: Final = (
         meaning=(
             "the gateway takes a number of connections at once beyond its rate, as the token bucket of a policer does, "
             "or as the buffer of its log. Failed trials lost less than an overload loses, and a quarter of the "
-            "connections passed at 1.25 times the rate. The rate without loss then depends on N; the text has "
-            "what lasts, `value` is the share by which the rate is higher"
+            "connections passed at 1.25 times the rate, or could not be tried. The rate without loss then depends on "
+            "N; the text has what lasts, `value` is the share by which the rate is higher"
         ),
         remedy="Use more connections (--connections): the more there are, the closer the rate is to what lasts.",
         share="too high",

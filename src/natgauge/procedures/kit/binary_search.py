@@ -299,6 +299,7 @@ class _Search:
             self._notes.append(undecided_note(value, bound, self._plan.unit, error))
         else:
             self._notes.append(left_out("trying the final bounds again", error))
+        self._note_suspected_bucket()
 
     def _ends(self) -> tuple[float, float | None]:
         """Decide whether the bounds of an unfinished search are wider than asked; return them, 0 and None for none.
@@ -322,6 +323,7 @@ class _Search:
             return self._look_for_a_bucket()
         except TimeUpError as error:
             self._notes.append(left_out("trials that show whether the rate alone made the bounds", error))
+            self._note_suspected_bucket()
             return False
 
     def _look_for_rare_loss(self) -> None:
@@ -353,19 +355,24 @@ class _Search:
             if tried.decided and tried.outcome.verdict is Verdict.PASS:
                 # A load that failed before does not outweigh the lower ones.
                 return not self._loads.get(far, Load(far)).fails and self._contradicted(far)
-        bucket = losses.bucket_suspected(self._attempts, lower.rate)
+        bucket = self._suspected_bucket()
         if bucket is None or bucket.trial[0] > self._plan.top:
             return False
         outcome = self._fewer(*bucket.trial)
-        if outcome is None:
-            text = (
-                "the losses above the answer are as those of a device that takes connections at once, beyond its rate; "
-                "no trial of fewer connections could show whether it does"
-            )
-            self._notes.append(Note("search", text))
-        elif outcome.verdict is Verdict.PASS:
-            self._notes.append(bucket.note(self._plan.unit))
+        if outcome is None or outcome.verdict is Verdict.PASS:
+            self._notes.append(bucket.note(self._plan.unit, is_shown=outcome is not None))
         return False
+
+    def _suspected_bucket(self) -> losses.Bucket | None:
+        lower = self._lower(full=True)
+        if lower is None or self._plan.whole or self._fewer_trial is None:
+            return None
+        return losses.bucket_suspected(self._attempts, lower.rate)
+
+    def _note_suspected_bucket(self) -> None:
+        """Note what could not be tried in time."""
+        if (bucket := self._suspected_bucket()) is not None:
+            self._notes.append(bucket.note(self._plan.unit, is_shown=False))
 
     def _contradicted(self, rate: float) -> bool:
         """Count a passed trial, and forget the lower loads that failed; return whether there were any."""

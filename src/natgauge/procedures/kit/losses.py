@@ -593,16 +593,19 @@ class Bucket:
         """Rate and number of connections of the trial that shows whether there is one."""
         return FASTER * self.rate, max(1, int(FEWER * self.connections))
 
-    def note(self, unit: str) -> Note:
-        """Return a note of what lasts."""
+    def note(self, unit: str, *, is_shown: bool) -> Note:
+        """Return a note of what lasts; `is_shown`: the trial that shows a bucket was run."""
         rate, connections = self.trial
         held = written(self.share * self.connections)
         who = f"the device takes about {held} connections at once, beyond its rate, as a token bucket does"
         if self.of_log:
             who = f"the buffer of the device's log holds about {held} connections that are not yet written"
+        seen = f"{connections:,} of them passed at {written(rate)} {unit}"
+        if not is_shown:
+            seen = "the losses above the answer are such, but no trial of fewer connections could show it"
         text = (
-            f"{who}: {connections:,} of them passed at {written(rate)} {unit}. With {self.connections:,} "
-            f"connections that raises the rate; about {written(self.lasting)} {unit} last"
+            f"{who}: {seen}. With {self.connections:,} connections that raises the rate; about "
+            f"{written(self.lasting)} {unit} last"
         )
         return Note("bucket", text, value=self.rate / self.lasting - 1)
 
