@@ -113,8 +113,12 @@ def _tolerance(draw: _Draw) -> None:
 
 
 def _share(draw: _Draw) -> None:
-    """The device loses a share at every rate, and the search tolerates none."""
+    """The device loses a share at every rate, and the search tolerates none; what its table holds is another matter."""
     draw.given["loses_share"] = draw.dice.choice((0.001, 0.01, 0.1))
+    if draw.metric == "table-capacity":
+        # Of a smaller share thousands of trials are simulated.
+        draw.given["loses_share"] = draw.dice.choice((0.01, 0.1))
+        return
     draw.connections = max(draw.connections, 20_000)
     draw.truth = 0.0
 
@@ -186,7 +190,7 @@ KINDS: Final[Mapping[str, tuple[Kind, frozenset[str]]]] = {
     "disturbed": (_disturbed, frozenset(_METRICS)),
     "queue": (_queue, frozenset(_METRICS)),
     "tolerance": (_tolerance, _RATES - {"mlrsearch"}),
-    "loss at every rate": (_share, _RATES - {"resolution-rate"}),
+    "loss at every rate": (_share, frozenset(_METRICS) - {"resolution-rate"}),
     "bucket": (_bucket, _PHASE1),
     "slow bucket": (_slow_bucket, _PHASE1),
     "collapse": (_collapse, _RATES),

@@ -235,6 +235,18 @@ def test_what_the_devices_own_count_has_and_validation_never_finds_is_told(golde
     golden(result.notes)
 
 
+@pytest.mark.parametrize(
+    ("share", "size", "connections"), [(0.01, 20_000, 50_000), (0.1, 20_000, 50_000), (0.01, 5_094, 6_539)]
+)
+def test_a_share_that_is_lost_at_every_rate_is_not_taken_for_a_small_table(
+    share: float, size: int, connections: int
+) -> None:
+    """A gateway of 20,000 connections kept "99 connections: ± 1.1 %", and its table was full."""
+    result = measure(Gateway(table_size=size, loses_share=share), connections=connections, repeat=1)
+    assert result.limited_by == "device"
+    assert ("rare loss", "answer") in {(doubt.word, doubt.grade) for doubt in result.doubts}
+
+
 def test_a_slow_way_back_is_not_taken_for_a_full_table(golden: Golden) -> None:
     gateway = Gateway(establishes=5e5, forwards=1e7, forwards_down=1e5, table_size=100_000)
     result = measure(gateway)

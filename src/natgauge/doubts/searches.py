@@ -245,8 +245,9 @@ DOUBTS: Final = (
         meaning=(
             "at least half of the failed trials above the answer lost no more than a tenth of what an overload loses "
             "there; or the trials at the upper bound lost a few frames only, and a slightly faster one passed, lost no "
-            "more either, or did not fit into the time. Such loss is not caused by the rate, and the answer may be "
-            "far too low. The text has its cause, and what changes that, where counters know it"
+            "more either, or did not fit into the time; or, of a table, a trial kept more connections than its answer. "
+            "Such loss is not caused by the rate, or want of room, and the answer may be far too low. The text has its "
+            "cause, and what changes that, where counters know it"
         ),
         remedy=(
             "Remove the cause that is named. If none is, find it (natgauge explain), or tolerate the loss "

@@ -10,8 +10,9 @@ first, because a search that never tries its upper end reduces it a bit with eac
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from natgauge.causes.cause import FULL, Cause, FullTable, of_share
 from natgauge.errors import BrokenError
@@ -22,7 +23,7 @@ from natgauge.procedures.kit import queues, validation
 from natgauge.procedures.kit.procedure import Procedure, Repetitions
 from natgauge.procedures.kit.rate_search import top_rate
 from natgauge.procedures.kit.results import Measurement, tolerance_note, verdict_counts
-from natgauge.procedures.kit.runner import Bounds, TrialRunner
+from natgauge.procedures.kit.runner import Bounds, TimeUpError, TrialRunner
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.records.repetition import Row
 from natgauge.trials import Trial
@@ -108,6 +109,10 @@ def _step(  # noqa: PLR0913 - the columns of a row
     }
 
 
+#: A trial that keeps this multiple of the connections that were too many contradicts them.
+MUCH_MORE: Final = 1.02
+
+
 class _TableCapacity(Repetitions[TableCapacitySettings]):
     """The capacity in connections; each repetition is independent of the one before."""
 
@@ -147,6 +152,14 @@ class _Capacity:
             figures["exponential_unsafe"] = float(self._unsafe)
             self._notes += full_note([attempt.outcome for attempt in self._trials.attempts])
             self._binary()
+            self._try_more()
+            if self._is_contradicted and self._limit != "log":
+                self._limit = "device" if self._limit in FULL else self._limit
+                text = (
+                    f"a trial kept {self._trials.most_kept:,} connections, so what was lost of {self._unsafe:,} was "
+                    "not for want of room: the device may lose a share at every rate"
+                )
+                self._notes.append(Note("rare loss", text))
         elif self._decided:
             text = (
                 f"all {self._safe} connections that were tried at most were kept: the capacity may be higher; give "
@@ -235,6 +248,18 @@ class _Capacity:
     def _binary(self) -> None:
         while self._decided and self._unsafe is not None and self._unsafe - self._safe > self._settings.capacity_error:
             self._decide("binary", self._between(self._safe, self._unsafe), self._settings.gamma)
+
+    def _try_more(self) -> None:
+        """Where even C0 was too many, try twice as many: a device that loses a share keeps more of these."""
+        first = self._settings.first
+        if self._limit in FULL and self._unsafe is not None and self._unsafe <= first < self._settings.connections:
+            with suppress(validation.CollapsedError, validation.UndecidedError, TimeUpError):
+                self._trials.passes(min(2 * first, self._settings.connections), self._rate.rate)
+
+    @property
+    def _is_contradicted(self) -> bool:
+        """Whether a trial kept more connections than those that are said to be too many."""
+        return self._unsafe is not None and self._trials.most_kept > MUCH_MORE * self._unsafe
 
     def _between(self, safe: int, unsafe: int) -> int:
         """Return the next number to try: the middle, or, if quick, the number that a full table kept, then one more."""
@@ -358,7 +383,7 @@ class _Capacity:
 
     def _bounds(self) -> Bounds:
         lower = float(self._safe) or None
-        if self._unsafe is None:
+        if self._unsafe is None or self._is_contradicted:
             return Bounds(lower)
         left = max(1, ((self._unsafe - self._safe) // self._settings.capacity_error).bit_length())
         return Bounds(lower, float(self._unsafe), left)

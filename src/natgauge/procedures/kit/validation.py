@@ -172,6 +172,14 @@ class CapacityTrials:
         """Number of connections that the last trial kept, of that many."""
         return _kept(self.last, count)
 
+    @property
+    def most_kept(self) -> int:
+        """The most connections that were surely there at the end of a trial; 0 where no trial tells."""
+        told = [each.outcome for each in self.attempts if each.outcome.verdict in (Verdict.PASS, Verdict.FAIL)]
+        # Of a full table that evicts, each connection was forwarded as it was opened.
+        sure = [each for each in told if each.table_count is not None or Direction.RESPONDER in each.phase2]
+        return max((_kept(each, each.phase1.intended_frames) for each in sure), default=0)
+
     def slowness_kept_no_more(self, count: int) -> bool:
         """Whether the last trial kept no more connections than a much faster earlier trial with the same number."""
         before = self._kept_faster(count, self.attempts[-1].load)
