@@ -27,7 +27,7 @@ from natgauge.procedures.kit.runner import Bounds, TimeUpError, TrialRunner
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.records.repetition import Row
 from natgauge.trials import Trial
-from natgauge.words import LimitedBy, TcpState
+from natgauge.words import OF_PORTS, LimitedBy, TcpState
 
 #: Without a C0 from the user the search starts at this share of the connections that there are four tuples for.
 FIRST_SHARE = 1 / 64
@@ -153,11 +153,11 @@ class _Capacity:
             self._notes += full_note([attempt.outcome for attempt in self._trials.attempts])
             self._binary()
             self._try_more()
-            if self._is_contradicted and self._limit != "log":
-                self._limit = "device" if self._limit in FULL else self._limit
+            if self._is_contradicted and self._limit not in ("log", *OF_PORTS):
+                self._limit = "device" if self._limit == "table" else self._limit
                 text = (
                     f"a trial kept {self._trials.most_kept:,} connections, so what was lost of {self._unsafe:,} was "
-                    "not for want of room: the device may lose a share at every rate"
+                    "not for want of room in a table: the device may lose a share at every rate, or limit each host"
                 )
                 self._notes.append(Note("rare loss", text))
         elif self._decided:
@@ -252,7 +252,7 @@ class _Capacity:
     def _try_more(self) -> None:
         """Where even C0 was too many, try twice as many: a device that loses a share keeps more of these."""
         first = self._settings.first
-        if self._limit in FULL and self._unsafe is not None and self._unsafe <= first < self._settings.connections:
+        if self._limit == "table" and self._unsafe is not None and self._unsafe <= first < self._settings.connections:
             with suppress(validation.CollapsedError, validation.UndecidedError, TimeUpError):
                 self._trials.passes(min(2 * first, self._settings.connections), self._rate.rate)
 
