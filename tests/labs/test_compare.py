@@ -27,6 +27,7 @@ def labs() -> list[str]:
 
 
 @alone
+@pytest.mark.soak  # known_costs finds a real cost, and unit/test_comparison_statistics.py judges its intervals
 @pytest.mark.slow("compares until the interval is narrow enough")
 def test_twenty_rules_cost_more_than_none(tmp_path: Path) -> None:
     filtering = with_rules(tmp_path, "twenty-rules", *["counter"] * 20)
