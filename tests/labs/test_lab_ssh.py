@@ -297,6 +297,7 @@ def test_a_connection_lost_in_mid_trial_is_made_again(far: FarMachine, tmp_path:
     assert [trial["device_count_after"] for trial in passed] == [trial["plan"]["connections"] for trial in passed]
 
 
+@pytest.mark.soak  # a connection that is lost and made again is of `make test`
 def test_a_machine_lost_in_mid_trial_ends_the_measurement_and_the_next_one_cleans_up(
     far: FarMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
