@@ -393,16 +393,15 @@ class Register:
     @uninterrupted()
     def undo_since(self, length: int, tell: Tell = nothing) -> None:
         """Undo all recorded changes after the first `length` ones, last change first."""
-        failed: list[Item] = []
+        left, failed = list(self._journal.items), list[Item]()
         first = ""
-        while len(self._journal.items) > length:
-            step = _last_step(self._journal.items, length)
-            left = self._journal.items[: -len(step)]
+        while len(left) > length:
+            step = _last_step(left, length)
+            del left[-len(step) :]
             if why := self._undo_step(step, [*left, *failed], tell):
                 failed, first = step + failed, first or why
-            self._journal.items = left
         if failed:
-            self._journal.shorten([*self._journal.items, *failed])
+            self._journal.shorten([*left, *failed])
             raise BrokenError(f"lab {self.name}: {first}; then run: natgauge lab clean")
 
     def _decide_step(self, step: list[Item], gone: Gone) -> list[Decision]:
@@ -419,11 +418,11 @@ class Register:
             case _:
                 return [undoing.of_remote(step, self.kind, self.directory, self.settings, self._journal.path)]
 
-    def _undo_step(self, step: list[Item], left: Sequence[Item], tell: Tell) -> str:
-        """Undo items of one kind, then list what is `left`; return why one could not be undone, empty = all were."""
+    def _undo_step(self, step: list[Item], rest: Sequence[Item], tell: Tell) -> str:
+        """Undo items of one kind, then list only the `rest`; return why one could not be undone, empty = all were."""
         reasons: list[str] = []
         try:
-            # Meanwhile nobody else may change a setting, or leave one to this lab that this one leaves to another.
+            # Nobody else may change a setting meanwhile, or leave one to this lab, which lists it until the end.
             with settings.turn() if step[0]["what"] == "global" else nullcontext():
                 for decision in self._decide_step(step, Gone()):
                     reasons += [f"{left.what}: {left.why}" for left in decision.left if left.fails]
@@ -433,7 +432,7 @@ class Register:
                     except (NatgaugeError, OSError) as error:
                         reasons.append(_reason(error, step))
                 if not reasons:
-                    self._journal.shorten(left)
+                    self._journal.shorten(rest)
         except (NatgaugeError, OSError) as error:
             reasons.append(_reason(error, step))
         return reasons[0] if reasons else ""
