@@ -343,10 +343,8 @@ class _Search:
 
         Return whether a load above the bounds passed all connections, which no such device does.
         """
-        lower = self._lower(full=True)
-        # A loss that has another reason than the rate made the answer too low, and so hides what an overload loses.
-        rare = self._above is not None and self._above.notes
-        if lower is None or self._plan.whole or self._fewer_trial is None or rare:
+        lower = self._maybe_raised()
+        if lower is None:
             return False
         far = losses.clearer(self._attempts, lower.rate)
         if far is not None and lower.rate * losses.BUCKET_ABOVE < self._plan.top:
@@ -355,7 +353,7 @@ class _Search:
             if tried.decided and tried.outcome.verdict is Verdict.PASS:
                 # A load that failed before does not outweigh the lower ones.
                 return not self._loads.get(far, Load(far)).fails and self._contradicted(far)
-        bucket = self._suspected_bucket()
+        bucket = losses.bucket_suspected(self._attempts, lower.rate)
         if bucket is None or bucket.trial[0] > self._plan.top:
             return False
         outcome = self._fewer(*bucket.trial)
@@ -363,16 +361,18 @@ class _Search:
             self._notes.append(bucket.note(self._plan.unit, is_shown=outcome is not None))
         return False
 
-    def _suspected_bucket(self) -> losses.Bucket | None:
-        lower = self._lower(full=True)
-        if lower is None or self._plan.whole or self._fewer_trial is None:
-            return None
-        return losses.bucket_suspected(self._attempts, lower.rate)
-
     def _note_suspected_bucket(self) -> None:
         """Note what could not be tried in time."""
-        if (bucket := self._suspected_bucket()) is not None:
+        lower = self._maybe_raised()
+        bucket = None if lower is None else losses.bucket_suspected(self._attempts, lower.rate)
+        if bucket is not None:
             self._notes.append(bucket.note(self._plan.unit, is_shown=False))
+
+    def _maybe_raised(self) -> Load | None:
+        """The highest load that passed, where losses above it show whether a bucket raised it; None where none do."""
+        # A loss that has another reason than the rate made the answer too low, and so hides what an overload loses.
+        rare = self._above is not None and self._above.notes
+        return None if self._plan.whole or self._fewer_trial is None or rare else self._lower(full=True)
 
     def _contradicted(self, rate: float) -> bool:
         """Count a passed trial, and forget the lower loads that failed; return whether there were any."""

@@ -315,7 +315,7 @@ class Faults:
     """Bad frames in the trials of a search, in the order of their rates."""
 
     _seen: list[_Seen] = field(default_factory=list)
-    #: How long one of its trials lasts: 0 where the device forgets its connections before.
+    #: How long the slowest trial of a proven loss lasts, in seconds; 0 = no trial can be so slow.
     least_seconds: float = LEAST_SECONDS
 
     def add(self, rate: float, outcome: Trial) -> None:
