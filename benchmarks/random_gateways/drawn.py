@@ -114,10 +114,10 @@ def _tolerance(draw: _Draw) -> None:
 
 def _share(draw: _Draw) -> None:
     """The device loses a share at every rate, and the search tolerates none; what its table holds is another matter."""
-    draw.given["loses_share"] = draw.dice.choice((0.001, 0.01, 0.1))
-    if draw.metric == "table-capacity":
-        # Of a smaller share thousands of trials are simulated.
-        draw.given["loses_share"] = draw.dice.choice((0.01, 0.1))
+    is_table = draw.metric == "table-capacity"
+    # Of a smaller share of a table's connections thousands of trials are simulated.
+    draw.given["loses_share"] = draw.dice.choice((0.01, 0.1) if is_table else (0.001, 0.01, 0.1))
+    if is_table:
         return
     draw.connections = max(draw.connections, 20_000)
     draw.truth = 0.0

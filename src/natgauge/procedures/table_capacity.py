@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from natgauge.causes.cause import FULL, Cause, FullTable, of_share
 from natgauge.errors import BrokenError
@@ -31,6 +31,8 @@ from natgauge.words import OF_PORTS, LimitedBy, TcpState
 
 #: Without a C0 from the user the search starts at this share of the connections that there are four tuples for.
 FIRST_SHARE = 1 / 64
+#: A trial that keeps more than this multiple of a number of connections shows that this number was not too many.
+CLEARLY_MORE = 1.02
 #: A share of the last safe rate that surely is no overload.
 COMFORTABLE_SHARE = 0.7
 #: Shortest trial of a search, as a share of the time that frames may wait: shorter trials cannot measure a rate.
@@ -107,10 +109,6 @@ def _step(  # noqa: PLR0913 - the columns of a row
         "decided": decided,
         "why": why,
     }
-
-
-#: A trial that keeps this multiple of the connections that were too many contradicts them.
-MUCH_MORE: Final = 1.02
 
 
 class _TableCapacity(Repetitions[TableCapacitySettings]):
@@ -259,7 +257,7 @@ class _Capacity:
     @property
     def _is_contradicted(self) -> bool:
         """Whether a trial kept more connections than those that are said to be too many."""
-        return self._unsafe is not None and self._trials.most_kept > MUCH_MORE * self._unsafe
+        return self._unsafe is not None and self._trials.most_kept > CLEARLY_MORE * self._unsafe
 
     def _between(self, safe: int, unsafe: int) -> int:
         """Return the next number to try: the middle, or, if quick, the number that a full table kept, then one more."""

@@ -175,9 +175,9 @@ class CapacityTrials:
     @property
     def most_kept(self) -> int:
         """The most connections that were surely there at the end of a trial; 0 where no trial tells."""
-        told = [each.outcome for each in self.attempts if each.outcome.verdict in (Verdict.PASS, Verdict.FAIL)]
+        judged = [each.outcome for each in self.attempts if each.outcome.verdict in (Verdict.PASS, Verdict.FAIL)]
         # Of a full table that evicts, each connection was forwarded as it was opened.
-        sure = [each for each in told if each.table_count is not None or Direction.RESPONDER in each.phase2]
+        sure = [each for each in judged if each.table_count is not None or Direction.RESPONDER in each.phase2]
         return max((_kept(each, each.phase1.intended_frames) for each in sure), default=0)
 
     def slowness_kept_no_more(self, count: int) -> bool:
